@@ -1,0 +1,66 @@
+//! Operating point → batch times, power, and how far to trust them.
+
+use ent_plan::device::Board;
+use ent_plan::units::{Megahertz, Seconds, Watts};
+
+/// What identifies an operating point of one model on one board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PointKey {
+    /// Index into [`Board::profiles`].
+    pub profile: usize,
+    /// Worker processes sharing the MIG device.
+    pub processes: u32,
+    /// Largest batch.
+    pub batch: u32,
+    /// SM clock.
+    pub clock: Megahertz,
+}
+
+/// What is predicted (or measured) for an operating point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// Time of a batch of k requests, k = 1..=batch, one process of `processes` that are all busy.
+    /// Strictly positive and finite. Between measured batches linear in k.
+    pub batch_times: Vec<Seconds>,
+    /// Dynamic power of the whole instance while its processes all run batches of k; empty when the
+    /// source has no power.
+    pub dynamic_power: Vec<Watts>,
+    /// 99th percentile of the full batch's execution latency.
+    pub latency_p99: Seconds,
+    /// Relative standard error of the times; 0 for measured tables.
+    pub time_error: f64,
+    /// Relative standard error of the dynamic power; 0 for measured tables.
+    pub power_error: f64,
+    /// `fitted`, `table` or `extrapolated`.
+    pub source: &'static str,
+}
+
+impl Prediction {
+    /// Rate at which the instance saturates with full batches: `processes * batch / t(batch)`.
+    #[must_use]
+    pub fn capacity(&self, processes: u32) -> f64 {
+        self.batch_times.last().map_or(0.0, |t| f64::from(processes) * self.batch_times.len() as f64 / t.get())
+    }
+}
+
+/// One model's performance on one board, ready to be asked.
+#[derive(Clone, Debug)]
+pub struct ModelPerformance {
+    /// The board's id.
+    pub board: String,
+}
+
+impl ModelPerformance {
+    /// Every operating point this source can answer for on this board: measured rows for a table
+    /// (base profiles only), the measured batches and clocks on every profile for a fitted model.
+    #[must_use]
+    pub fn points(&self, _board: &Board) -> Vec<PointKey> {
+        Vec::new()
+    }
+
+    /// The prediction for a point; `None` when the source cannot answer for it.
+    #[must_use]
+    pub fn predict(&self, _board: &Board, _key: PointKey) -> Option<Prediction> {
+        None
+    }
+}
