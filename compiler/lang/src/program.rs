@@ -10,9 +10,7 @@
 use ent_plan::device::Board;
 use ent_plan::diagnostic::{Located, Span};
 use ent_plan::plan::Metric;
-use ent_plan::units::{
-    Bytes, Dollars, Grams, GramsPerKilowattHour, Megahertz, PerSecond, Seconds,
-};
+use ent_plan::units::{Bytes, Dollars, Grams, GramsPerKilowattHour, Megahertz, PerSecond, Seconds};
 use std::collections::BTreeMap;
 
 /// A resolved program.

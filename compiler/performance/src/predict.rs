@@ -39,7 +39,9 @@ impl Prediction {
     /// Rate at which the instance saturates with full batches: `processes * batch / t(batch)`.
     #[must_use]
     pub fn capacity(&self, processes: u32) -> f64 {
-        self.batch_times.last().map_or(0.0, |t| f64::from(processes) * self.batch_times.len() as f64 / t.get())
+        self.batch_times
+            .last()
+            .map_or(0.0, |t| f64::from(processes) * self.batch_times.len() as f64 / t.get())
     }
 }
 

@@ -7,4 +7,5 @@ pub mod device;
 pub mod diagnostic;
 pub mod performance;
 pub mod plan;
+pub mod text;
 pub mod units;
