@@ -5,5 +5,6 @@
 pub mod operate;
 pub mod predict;
 pub mod queueing;
+pub mod simulate;
 
 pub use predict::{ModelPerformance, PointKey, Prediction};
