@@ -28,6 +28,10 @@ pub(crate) fn read_models(_text: &str) -> Result<Vec<FittedModel>, String> {
 }
 
 /// Fits a table with what is known of its board.
-pub(crate) fn fit_on_board(_table: &PerformanceTable, _board: &Board, _span: Span) -> Outcome<Option<FittedModel>> {
+pub(crate) fn fit_on_board(
+    _table: &PerformanceTable,
+    _board: &Board,
+    _span: Span,
+) -> Outcome<Option<FittedModel>> {
     Outcome { value: None, diagnostics: Vec::new() }
 }

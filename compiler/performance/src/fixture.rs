@@ -55,6 +55,7 @@ pub(crate) fn board() -> Board {
             confidence: Confidence::Captured,
         }),
         sources: Vec::new(),
+        unverified: Vec::new(),
         is_illustration: false,
     }
 }

@@ -105,7 +105,8 @@ impl Comments {
             if let Some(source) = line.strip_prefix("source:") {
                 found.source = Some(source.trim().to_owned());
             }
-            found.is_illustration |= line.split(|c: char| !c.is_alphanumeric()).next() == Some("illustration");
+            found.is_illustration |=
+                line.split(|c: char| !c.is_alphanumeric()).next() == Some("illustration");
         }
         found
     }
@@ -172,7 +173,9 @@ impl<'a> LineFinder<'a> {
         while start < bytes.len() {
             match bytes[start] {
                 b'\r' | b'\n' => start += 1,
-                b'#' => start += bytes[start..].iter().position(|b| *b == b'\n').unwrap_or(bytes.len() - start),
+                b'#' => {
+                    start += bytes[start..].iter().position(|b| *b == b'\n').unwrap_or(bytes.len() - start)
+                }
                 _ => break,
             }
         }
@@ -202,7 +205,8 @@ impl Faults {
     }
 
     fn has_errors(&self) -> bool {
-        self.n_rows > 0 || self.diagnostics.iter().any(|d| d.severity == ent_plan::diagnostic::Severity::Error)
+        self.n_rows > 0
+            || self.diagnostics.iter().any(|d| d.severity == ent_plan::diagnostic::Severity::Error)
     }
 
     fn push(&mut self, diagnostic: Diagnostic) {
@@ -236,7 +240,12 @@ impl Faults {
         if self.n_rows > MAX_ROW_FAULTS {
             let more = self.n_rows - MAX_ROW_FAULTS;
             let span = Span { file: self.file, ..self.last_row };
-            self.error(Code::MeasurementRow, span, format!("{more} more rows are at fault"), "the last of them");
+            self.error(
+                Code::MeasurementRow,
+                span,
+                format!("{more} more rows are at fault"),
+                "the last of them",
+            );
         }
         Outcome { value, diagnostics: self.diagnostics }
     }

@@ -5,6 +5,7 @@
 pub mod fit;
 pub mod import;
 pub mod load;
+pub mod operate;
 pub mod predict;
 pub mod queueing;
 mod table;

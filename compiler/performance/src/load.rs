@@ -147,7 +147,14 @@ impl<'a> Loader<'a> {
         self.push(diagnostic);
     }
 
-    fn read(&mut self, name: &str, model: &str, span: Span, load: &mut Load<'_>, sources: &mut Sources) -> Content {
+    fn read(
+        &mut self,
+        name: &str,
+        model: &str,
+        span: Span,
+        load: &mut Load<'_>,
+        sources: &mut Sources,
+    ) -> Content {
         let bytes = match name.strip_prefix("catalog:performance/") {
             Some(board) => {
                 if let Some(text) = catalogue(board) {
@@ -248,7 +255,13 @@ impl<'a> Loader<'a> {
     }
 
     /// Which entry of a file is meant: the one named, the one of the model's name, or the only one.
-    fn entry(&mut self, reference: &PerformanceRef, model: &str, names: &[&str], span: Span) -> Option<String> {
+    fn entry(
+        &mut self,
+        reference: &PerformanceRef,
+        model: &str,
+        names: &[&str],
+        span: Span,
+    ) -> Option<String> {
         let wanted = reference.entry.as_deref().unwrap_or(model);
         if names.contains(&wanted) {
             return Some(wanted.to_owned());

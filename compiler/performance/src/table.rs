@@ -76,9 +76,10 @@ impl TablePerformance {
             .map(|(batch, p)| (*batch, batch_time(key.processes, *batch, p.throughput)))
             .collect();
         let powers: Vec<(u32, f64)> = match full.dynamic_power {
-            Some(_) => {
-                batches.range(..=key.batch).filter_map(|(batch, p)| Some((*batch, p.dynamic_power?))).collect()
-            }
+            Some(_) => batches
+                .range(..=key.batch)
+                .filter_map(|(batch, p)| Some((*batch, p.dynamic_power?)))
+                .collect(),
             None => Vec::new(),
         };
         Some(Prediction {
@@ -143,9 +144,10 @@ mod tests {
 
     #[test]
     fn times_are_linear_between_measured_batches_and_constant_below() {
-        assert_eq!(between(&[(2, 10.0), (4, 14.0), (8, 30.0)], 8), [
-            10.0, 10.0, 12.0, 14.0, 18.0, 22.0, 26.0, 30.0
-        ]);
+        assert_eq!(
+            between(&[(2, 10.0), (4, 14.0), (8, 30.0)], 8),
+            [10.0, 10.0, 12.0, 14.0, 18.0, 22.0, 26.0, 30.0]
+        );
         assert_eq!(between(&[(4, 3.0)], 4), [3.0; 4]);
         assert!(between(&[], 4).is_empty());
     }

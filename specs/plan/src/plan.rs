@@ -4,6 +4,7 @@
 //! gives the same bytes. Every number here is recomputed by [`check`] from the instances; the one
 //! that cannot be is [`Objective::bound`], which is the planner's claim.
 
+use crate::device::Board;
 use crate::units::Megahertz;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -295,6 +296,9 @@ pub struct Plan {
     pub limits: Vec<Limit>,
     /// Site facts.
     pub accounting: Accounting,
+    /// What is known of the boards that `gpus` and `unused` name, with the program's own changes: a plan
+    /// stands alone, without the catalogue of the version that made it.
+    pub boards: Vec<Board>,
     /// Used boards, by node and index.
     pub gpus: Vec<Gpu>,
     /// Boards that carry nothing.

@@ -66,9 +66,15 @@ pub fn carbon(text: &str, file: FileId) -> Outcome<Vec<GramsPerKilowattHour>> {
                 continue;
             }
             Ok(value) if value.is_finite() && value < 0.0 => ("is negative", "give intensity in gCO2/kWh"),
-            Ok(value) if value.is_finite() => ("is not a grid's carbon intensity", "give intensity in gCO2/kWh"),
+            Ok(value) if value.is_finite() => {
+                ("is not a grid's carbon intensity", "give intensity in gCO2/kWh")
+            }
             Ok(_) => ("is not a finite number", "give intensity in gCO2/kWh"),
-            Err(_) if cell.is_empty() || cell.eq_ignore_ascii_case("n/a") || cell.eq_ignore_ascii_case("nan") => {
+            Err(_)
+                if cell.is_empty()
+                    || cell.eq_ignore_ascii_case("n/a")
+                    || cell.eq_ignore_ascii_case("nan") =>
+            {
                 ("is missing", "fill the gap, or shorten the series: a gap is never taken as zero")
             }
             Err(_) => ("is not a number", "give intensity in gCO2/kWh"),
@@ -109,7 +115,12 @@ fn blank_lines(text: &str, faults: &mut Faults, file: FileId) {
     }
 }
 
-fn value_column(first: &csv::StringRecord, is_header: bool, span: Span, faults: &mut Faults) -> Option<usize> {
+fn value_column(
+    first: &csv::StringRecord,
+    is_header: bool,
+    span: Span,
+    faults: &mut Faults,
+) -> Option<usize> {
     if first.len() == 1 {
         return Some(0);
     }

@@ -127,20 +127,30 @@ pub(super) fn detect(
     let has = |name: &str| names.iter().any(|n| n == name);
     // Columns that only one layout has decide; a shared name such as `latency` does not.
     let score = |layout: Layout| {
-        layout.known().iter().filter(|(name, _, _)| has(name) && !matches!(*name, "model" | "latency")).count()
+        layout
+            .known()
+            .iter()
+            .filter(|(name, _, _)| has(name) && !matches!(*name, "model" | "latency"))
+            .count()
     };
-    let layout = [Layout::Own, Layout::EnerTune, Layout::ParvaGpu].into_iter().rev().max_by_key(|l| score(*l))?;
+    let layout =
+        [Layout::Own, Layout::EnerTune, Layout::ParvaGpu].into_iter().rev().max_by_key(|l| score(*l))?;
     if score(layout) < 2 {
         let help = format!("begin the file with the header `{}`", Layout::Own.header());
-        let what = if line.text.chars().any(|c| c.is_ascii_digit()) && !line.text.contains(char::is_alphabetic) {
-            "this is a row of numbers, not a header"
-        } else {
-            "no known layout of measurements has these columns"
-        };
+        let what =
+            if line.text.chars().any(|c| c.is_ascii_digit()) && !line.text.contains(char::is_alphabetic) {
+                "this is a row of numbers, not a header"
+            } else {
+                "no known layout of measurements has these columns"
+            };
         faults.push(
-            Diagnostic::error(Code::MeasurementColumn, line.span, "the header of the measurements is not known")
-                .label(what)
-                .help(help),
+            Diagnostic::error(
+                Code::MeasurementColumn,
+                line.span,
+                "the header of the measurements is not known",
+            )
+            .label(what)
+            .help(help),
         );
         return None;
     }
@@ -152,9 +162,13 @@ pub(super) fn detect(
             [] if *is_required => {
                 is_complete = false;
                 faults.push(
-                    Diagnostic::error(Code::MeasurementColumn, line.span, format!("the column `{name}` is missing"))
-                        .label(format!("{} needs it", layout.title()))
-                        .help(format!("add the column; the whole header is `{}`", layout.header())),
+                    Diagnostic::error(
+                        Code::MeasurementColumn,
+                        line.span,
+                        format!("the column `{name}` is missing"),
+                    )
+                    .label(format!("{} needs it", layout.title()))
+                    .help(format!("add the column; the whole header is `{}`", layout.header())),
                 );
             }
             [] => {}

@@ -62,10 +62,9 @@ fn units(rows: &[Row], columns: &Columns, context: &Context<'_>, faults: &mut Fa
         let product = format!(
             "throughput x latency / batch is {middle:.3e} in the median row (it is about 1 when units agree)"
         );
-        let processes_product = median(
-            rows.iter().map(|r| r.closed_loop * f64::from(r.measurement.processes)),
-        )
-        .unwrap_or(f64::NAN);
+        let processes_product =
+            median(rows.iter().map(|r| r.closed_loop * f64::from(r.measurement.processes)))
+                .unwrap_or(f64::NAN);
         let has_many = rows.iter().all(|r| r.measurement.processes > 1);
         let (what, help) = match middle {
             m if has_many && (0.8..=1.5).contains(&processes_product) && m < 1.0 => (
@@ -95,20 +94,40 @@ fn units(rows: &[Row], columns: &Columns, context: &Context<'_>, faults: &mut Fa
     if let Some(clock) = median(rows.iter().filter_map(|r| r.clock)) {
         // GPU clocks are 100 to 4000 MHz.
         if clock < 10.0 {
-            return wrong(faults, first.span, format!("clock is {clock} in the median row: GHz?"), "give the clock in MHz");
+            return wrong(
+                faults,
+                first.span,
+                format!("clock is {clock} in the median row: GHz?"),
+                "give the clock in MHz",
+            );
         }
         if clock > 2e4 {
-            return wrong(faults, first.span, format!("clock is {clock} in the median row: kHz or Hz?"), "give the clock in MHz");
+            return wrong(
+                faults,
+                first.span,
+                format!("clock is {clock} in the median row: kHz or Hz?"),
+                "give the clock in MHz",
+            );
         }
     }
     let limit = context.boards.get(first.board).and_then(|b| b.power_limits).map_or(2000.0, |l| l.max.get());
     if let Some(power) = median(rows.iter().filter_map(|r| r.measurement.board_power.map(Watts::get))) {
         // No board idles below 3 W, and none draws three times its limit.
         if power < 3.0 {
-            return wrong(faults, first.span, format!("board power is {power} in the median row: kW?"), "give power in watts");
+            return wrong(
+                faults,
+                first.span,
+                format!("board power is {power} in the median row: kW?"),
+                "give power in watts",
+            );
         }
         if power > 3.0 * limit {
-            return wrong(faults, first.span, format!("board power is {power} in the median row: mW?"), "give power in watts");
+            return wrong(
+                faults,
+                first.span,
+                format!("board power is {power} in the median row: mW?"),
+                "give power in watts",
+            );
         }
     }
     let mut all_right = true;
@@ -137,7 +156,11 @@ fn fits_board(row: &mut Row, board: &Board, faults: &mut Faults) -> bool {
             );
             return false;
         }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number, 1..=2e4")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a whole number, 1..=2e4"
+        )]
         let clock = Megahertz(clock as u32);
         row.measurement.clock = Some(clock);
     }

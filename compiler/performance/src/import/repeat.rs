@@ -26,7 +26,8 @@ pub(super) fn tables(
 ) -> Vec<PerformanceTable> {
     let mut groups: Vec<Group> = Vec::new();
     for row in rows {
-        let at = groups.iter().position(|g| g.model == row.model && g.board == row.board).unwrap_or(groups.len());
+        let at =
+            groups.iter().position(|g| g.model == row.model && g.board == row.board).unwrap_or(groups.len());
         if at == groups.len() {
             let (model, board) = (row.model.clone(), row.board);
             groups.push(Group { model, board, points: Vec::new(), index: std::collections::BTreeMap::new() });
@@ -99,16 +100,20 @@ fn mean(first: &Measurement, repeats: &[Row]) -> Measurement {
     if repeats.is_empty() {
         return first.clone();
     }
-    let all: Vec<&Measurement> = std::iter::once(first).chain(repeats.iter().map(|r| &r.measurement)).collect();
+    let all: Vec<&Measurement> =
+        std::iter::once(first).chain(repeats.iter().map(|r| &r.measurement)).collect();
     let plain: Vec<&Measurement> = all.iter().copied().filter(|m| !m.is_suspect).collect();
     let used = if plain.is_empty() { &all } else { &plain };
-    let average = |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    let average =
+        |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
     let watts = |get: fn(&Measurement) -> Option<Watts>| {
         average(used.iter().filter_map(|m| get(m)).map(Watts::get).collect()).map(Watts)
     };
     Measurement {
-        throughput: average(used.iter().map(|m| m.throughput.get()).collect()).map_or(first.throughput, PerSecond),
-        latency_p99: average(used.iter().map(|m| m.latency_p99.get()).collect()).map_or(first.latency_p99, Seconds),
+        throughput: average(used.iter().map(|m| m.throughput.get()).collect())
+            .map_or(first.throughput, PerSecond),
+        latency_p99: average(used.iter().map(|m| m.latency_p99.get()).collect())
+            .map_or(first.latency_p99, Seconds),
         board_power: watts(|m| m.board_power),
         dynamic_power: watts(|m| m.dynamic_power),
         is_suspect: plain.is_empty(),

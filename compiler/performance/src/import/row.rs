@@ -33,7 +33,8 @@ struct Reader<'a, 'b> {
 impl Reader<'_, '_> {
     fn text(&self, field: Field) -> Option<&str> {
         let text = self.record.get(self.columns.at(field)?)?;
-        let is_absent = text.is_empty() || text.eq_ignore_ascii_case("n/a") || text.eq_ignore_ascii_case("na");
+        let is_absent =
+            text.is_empty() || text.eq_ignore_ascii_case("n/a") || text.eq_ignore_ascii_case("na");
         (!is_absent).then_some(text)
     }
 
@@ -53,7 +54,9 @@ impl Reader<'_, '_> {
         let name = self.columns.name(field);
         let row = self.line.number;
         match text.parse::<f64>() {
-            Ok(value) if value.is_finite() && (value >= 0.0 || field == Field::DynamicPower) => Ok(Some(value)),
+            Ok(value) if value.is_finite() && (value >= 0.0 || field == Field::DynamicPower) => {
+                Ok(Some(value))
+            }
             Ok(value) if value.is_finite() => {
                 self.fault(field, format!("row {row}: `{name}` is negative"), format!("{value}"));
                 Err(())
@@ -85,7 +88,11 @@ impl Reader<'_, '_> {
     fn count(&mut self, field: Field) -> Result<u32, ()> {
         let value = self.required(field)?;
         if (1.0..=MAX_COUNT).contains(&value) && value.fract() == 0.0 {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number, 1..=1e4")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a whole number, 1..=1e4"
+            )]
             return Ok(value as u32);
         }
         let name = self.columns.name(field);
@@ -123,21 +130,27 @@ pub(super) fn read(
 fn read_fields(reader: &mut Reader<'_, '_>, context: &Context<'_>) -> Result<Option<Row>, ()> {
     let layout = reader.columns.layout;
     let row = reader.line.number;
-    let is_absent = |r: &Reader<'_, '_>| r.text(Field::Throughput).is_none() && r.text(Field::Latency).is_none();
+    let is_absent =
+        |r: &Reader<'_, '_>| r.text(Field::Throughput).is_none() && r.text(Field::Latency).is_none();
     // ParvaGPU writes `0,0` (out of memory) and `N/A` for points that did not run.
     if layout == Layout::ParvaGpu && is_absent(reader) {
         return Ok(None);
     }
     let n_compute_slices = reader.count(Field::Slices)?;
     let batch = reader.count(Field::Batch)?;
-    let processes = if reader.text(Field::Processes).is_some() { reader.count(Field::Processes)? } else { 1 };
+    let processes =
+        if reader.text(Field::Processes).is_some() { reader.count(Field::Processes)? } else { 1 };
     let throughput = reader.required(Field::Throughput)?;
     let latency = reader.required(Field::Latency)?;
     if throughput == 0.0 && latency == 0.0 && layout == Layout::ParvaGpu {
         return Ok(None);
     }
     if throughput == 0.0 || latency == 0.0 {
-        let what = if throughput == 0.0 && latency == 0.0 { "throughput and latency are" } else { "one of the two is" };
+        let what = if throughput == 0.0 && latency == 0.0 {
+            "throughput and latency are"
+        } else {
+            "one of the two is"
+        };
         reader.fault(
             Field::Throughput,
             format!("row {row}: a measured point cannot have zero throughput or latency"),

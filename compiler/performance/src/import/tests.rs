@@ -29,7 +29,8 @@ fn only_error(text: &str) -> (Code, String, String) {
 
 const ENERTUNE: &str =
     "model,batch_size,mig_slices,frequency,avg_power_draw,dynamic_power_draw,throughput,latency\n";
-const OWN: &str = "model,slices,processes,batch,clock_mhz,throughput_rps,latency_p99_ms,board_power_w,dynamic_power_w\n";
+const OWN: &str =
+    "model,slices,processes,batch,clock_mhz,throughput_rps,latency_p99_ms,board_power_w,dynamic_power_w\n";
 const PARVAGPU: &str = "Mig instance,Batch size,Workload Number,Throughput,Latency\r\n";
 
 #[test]
@@ -92,7 +93,9 @@ fn a_row_at_the_power_limit_is_suspect() {
 
 #[test]
 fn parvagpu_throughput_is_of_one_process_and_latency_in_seconds() {
-    let rows = plain(&format!("{PARVAGPU}1,4,1,100,0.04\r\n1,4,3,40,0.1\r\n2,256,5,0,0\r\n3,4,1,N/A,N/A\r\n7,1,2,50,0.02"));
+    let rows = plain(&format!(
+        "{PARVAGPU}1,4,1,100,0.04\r\n1,4,3,40,0.1\r\n2,256,5,0,0\r\n3,4,1,N/A,N/A\r\n7,1,2,50,0.02"
+    ));
     assert_eq!(rows.len(), 3);
     assert_eq!(rows[1].processes, 3);
     assert!((rows[1].throughput.get() - 120.0).abs() < 1e-9);
@@ -107,14 +110,17 @@ fn own_layout_leaves_columns_out() {
     let rows = plain("slices,batch,throughput_rps,latency_p99_ms\n1,1,100,10\n");
     assert_eq!(rows[0].processes, 1);
     assert_eq!(rows[0].clock, None);
-    let rows = plain("# source: a bench\nslices,batch,clock_mhz,throughput_rps,latency_p99_ms,board_power_w\n\n1,1,600,100,10,56\n");
+    let rows = plain(
+        "# source: a bench\nslices,batch,clock_mhz,throughput_rps,latency_p99_ms,board_power_w\n\n1,1,600,100,10,56\n",
+    );
     assert_eq!(rows[0].dynamic_power, Some(Watts(10.0)));
     assert_eq!(rows[0].row, 4);
 }
 
 #[test]
 fn comments_name_the_source_and_mark_illustrations() {
-    let outcome = import("# source: nobody\n# illustration\nslices,batch,throughput_rps,latency_p99_ms\n1,1,100,10\n");
+    let outcome =
+        import("# source: nobody\n# illustration\nslices,batch,throughput_rps,latency_p99_ms\n1,1,100,10\n");
     assert_eq!(outcome.value[0].source, "nobody");
     assert!(outcome.value[0].is_illustration);
     assert!(!import("slices,batch,throughput_rps,latency_p99_ms\n1,1,100,10\n").value[0].is_illustration);
@@ -161,10 +167,25 @@ fn faulty_cells_are_found_where_they_are() {
         ("net,2,1,4,600,many,20,56,10", Code::MeasurementRow, "not a number", "many"),
         ("net,2.5,1,4,600,200,20,56,10", Code::MeasurementRow, "whole number", "2.5"),
         ("net,2,1,0,600,200,20,56,10", Code::MeasurementRow, "whole number", "0"),
-        ("net,2,1,4,600,200,20,30,", Code::MeasurementRow, "below the board's base", "net,2,1,4,600,200,20,30,"),
+        (
+            "net,2,1,4,600,200,20,30,",
+            Code::MeasurementRow,
+            "below the board's base",
+            "net,2,1,4,600,200,20,30,",
+        ),
         ("net,2,1,4,600,200,20", Code::MeasurementRow, "has 7 values", "net,2,1,4,600,200,20"),
-        ("net,2,1,4,600,200,20,56,10,9", Code::MeasurementRow, "has 10 values", "net,2,1,4,600,200,20,56,10,9"),
-        ("net,5,1,4,600,200,20,56,10", Code::UnknownProfile, "5 compute slices", "net,5,1,4,600,200,20,56,10"),
+        (
+            "net,2,1,4,600,200,20,56,10,9",
+            Code::MeasurementRow,
+            "has 10 values",
+            "net,2,1,4,600,200,20,56,10,9",
+        ),
+        (
+            "net,5,1,4,600,200,20,56,10",
+            Code::UnknownProfile,
+            "5 compute slices",
+            "net,5,1,4,600,200,20,56,10",
+        ),
         ("net,2,1,4,601,200,20,56,10", Code::ClockOffLadder, "601 MHz", "net,2,1,4,601,200,20,56,10"),
     ];
     for (row, code, message, under) in cases {
@@ -200,7 +221,8 @@ fn columns_are_missed_doubled_and_ignored() {
 fn a_table_without_a_board_says_how_to_name_one() {
     let boards = [board(), Board { id: "other".to_owned(), ..board() }];
     let context = Context { boards: &boards, board: None, model: Some("net"), source: "" };
-    let outcome = measurements("slices,batch,throughput_rps,latency_p99_ms\n1,1,100,10\n", FileId(0), &context);
+    let outcome =
+        measurements("slices,batch,throughput_rps,latency_p99_ms\n1,1,100,10\n", FileId(0), &context);
     assert!(outcome.diagnostics[0].help.as_ref().unwrap().contains("`board`"));
     let text = "board,slices,batch,throughput_rps,latency_p99_ms\nother,1,1,100,10\ntest_board,1,1,100,10\n";
     let outcome = measurements(text, FileId(0), &context);

@@ -30,7 +30,10 @@ fn table_rows_are_the_only_points_and_keep_their_throughput() {
     let board = &program.boards[0];
     let cat = outcome.value.get(0, 0).unwrap();
     let points = cat.points(board);
-    assert_eq!(points.iter().map(|p| (p.profile, p.batch, p.clock.0)).collect::<Vec<_>>(), [(0, 1, 600), (0, 4, 600)]);
+    assert_eq!(
+        points.iter().map(|p| (p.profile, p.batch, p.clock.0)).collect::<Vec<_>>(),
+        [(0, 1, 600), (0, 4, 600)]
+    );
     let prediction = cat.predict(board, points[1]).unwrap();
     assert_eq!(prediction.capacity(1), 160.0);
     let times: Vec<f64> = prediction.batch_times.iter().map(|t| t.millis()).collect();
