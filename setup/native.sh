@@ -46,7 +46,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 
 echo "setup: missing:$missing"
-echo "setup: running $root apt-get update"
+echo "setup: running ${root:+$root }apt-get update"
 $root apt-get update -qq
 packages=""
 for name in $missing; do
@@ -58,6 +58,6 @@ for name in $missing; do
     fi
     packages="$packages $name"
 done
-echo "setup: running $root apt-get install$packages"
+echo "setup: running ${root:+$root }apt-get install$packages"
 # shellcheck disable=SC2086 # words are package names
 DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $packages

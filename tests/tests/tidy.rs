@@ -260,6 +260,29 @@ fn every_example_has_a_program_and_says_what_it_shows() {
     none(examples.into_iter().filter(is_incomplete).collect(), "an example has README.md and program.ent");
 }
 
+#[test]
+fn the_readme_shows_the_quickstart_as_it_is() {
+    let program = read("examples/quickstart/program.ent");
+    assert!(
+        read("README.md").contains(&format!("```ent\n{program}```")),
+        "README.md shows another quickstart"
+    );
+}
+
+#[test]
+fn the_schema_of_plans_is_the_one_that_is_published() {
+    let path = "specs/plan.schema.json";
+    let schema = schemars::schema_for!(ent_plan::plan::Plan).to_value();
+    let fresh = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
+    if std::env::var_os("ENT_BLESS").is_some() {
+        std::fs::write(root().join(path), &fresh).unwrap();
+    }
+    assert!(
+        read(path) == fresh,
+        "{path} is stale; ENT_BLESS=1 rewrites it. Is the format's version still right?"
+    );
+}
+
 /// A source text without comments and without what its string literals hold.
 fn code(text: &str) -> String {
     lex(text).into_iter().filter_map(|(kind, piece)| (kind == Piece::Code).then_some(piece)).collect()
@@ -289,9 +312,9 @@ fn lex(text: &str) -> Vec<(Piece, &str)> {
             (Piece::Comment, rest.find("*/").map_or(rest.len(), |end| end + 2))
         } else if let Some(length) = raw_string(rest) {
             (Piece::Literal, length)
-        } else if rest.starts_with('"') {
+        } else if let Some(inside) = rest.strip_prefix('"') {
             let mut is_escaped = false;
-            let end = rest[1..].find(|c| {
+            let end = inside.find(|c| {
                 let is_end = c == '"' && !is_escaped;
                 is_escaped = c == '\\' && !is_escaped;
                 is_end
