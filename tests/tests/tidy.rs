@@ -55,7 +55,6 @@ const UNWANTED: &[&str] = &[
     "graphics card",
     "tdp",
     "sla",
-    "qps",
     "hit rate",
     "fitness",
     "cost function",
@@ -258,6 +257,16 @@ fn every_example_has_a_program_and_says_what_it_shows() {
     let has = |example: &str, file: &str| !read(&format!("examples/{example}/{file}")).is_empty();
     let is_incomplete = |e: &String| !has(e, "README.md") || !has(e, "program.ent");
     none(examples.into_iter().filter(is_incomplete).collect(), "an example has README.md and program.ent");
+}
+
+#[test]
+fn every_program_is_in_canonical_layout() {
+    let is_not = |path: &String| {
+        let text = read(path);
+        ent_lang::format(&text).map_or(true, |canonical| canonical != text)
+    };
+    let programs = files("examples").into_iter().filter(|p| p.ends_with(".ent"));
+    none(programs.filter(is_not).collect(), "`entc fmt` has nothing to change");
 }
 
 #[test]
