@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 mod catalogue;
 mod layout;
 
+pub(crate) use layout::{carries_media, tolerates};
+
 pub use catalogue::{BOARDS, board, board_ids};
 pub use layout::{
     Layout, MAX_MEMORY_SLICES, PlacedProfile, layouts, maximal_layouts, maximal_multisets, place,
