@@ -4,6 +4,8 @@
 //! [`ItemKind::Broken`], so that the rest is read and one mistake is reported once. Time is linear in
 //! the text; recursion is bounded by [`MAX_DEPTH`]. This is the only file that knows pest.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "each place takes the few rules it knows; words for all are matched one by one")]
+
 use crate::ast::Unit;
 use crate::ast::{
     Argument, Ast, Block, Comment, Element, Expr, ExprKind, Item, ItemKind, List, Name, Operator,

@@ -4,6 +4,8 @@
 //! empty line between entries. Comments are kept; those inside an expression stand before its entry.
 //! Printing what was printed changes nothing.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "only a bare number is printed close")]
+
 use crate::ast::{Ast, Block, Expr, ExprKind, Item, ItemKind, List, Name, Unit};
 use std::fmt::Write as _;
 

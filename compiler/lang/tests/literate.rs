@@ -3,7 +3,10 @@
 //! In a fence, `// error: [code] "underlined"` (or `warning`) ends the line that a diagnostic starts on; a
 //! message may follow, and a line `// help: text` below it. Nothing else may be reported. A fence marked
 //! `part` gets what a program lacks from a file of its own; `file="name"` is a file for the fences below it
-//! in its section; `set="name=value"` sets a param.
+//! in its section; `set="name=value"` sets a param, and `// --set error: …` expects an error of that setting.
+//! A fence marked `before` is formatted and must become the fence marked `after` below it.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its document is wrong")]
 
 use ent_lang::{Options, compile, format, parse, print};
 use ent_plan::diagnostic::{Code, Diagnostic, FileId, Severity, Sources};
@@ -105,7 +108,8 @@ fn expectations(text: &str) -> Vec<Expectation> {
         }
         for (at, _) in line.match_indices("// ") {
             let rest = &line[at + 3..];
-            if !rest.starts_with("error: [") && !rest.starts_with("warning: [") {
+            let is_setting = rest.starts_with("--set error: [");
+            if !rest.starts_with("error: [") && !rest.starts_with("warning: [") && !is_setting {
                 continue;
             }
             let rest = rest.split(" // ").next().unwrap();
@@ -113,7 +117,7 @@ fn expectations(text: &str) -> Vec<Expectation> {
             let end = rest.rfind("\" ").filter(|end| *end > quote).unwrap_or(rest.rfind('"').unwrap());
             let message = rest[end + 1..].trim();
             found.push(Expectation {
-                line: i + 1,
+                line: if is_setting { 0 } else { i + 1 },
                 head: rest[..=end].to_owned(),
                 message: (!message.is_empty()).then(|| message.to_owned()),
                 help: None,
@@ -126,9 +130,11 @@ fn expectations(text: &str) -> Vec<Expectation> {
 fn said(diagnostic: &Diagnostic, sources: &Sources) -> Expectation {
     let severity = if diagnostic.severity == Severity::Error { "error" } else { "warning" };
     let underlined = sources.snippet(diagnostic.primary.span).lines().next().unwrap_or("");
+    let is_setting = sources.get(diagnostic.primary.span.file).is_some_and(|f| f.name == "--set");
+    let place = if is_setting { "--set " } else { "" };
     Expectation {
-        line: sources.position(diagnostic.primary.span).0,
-        head: format!("{severity}: [{}] \"{underlined}\"", diagnostic.code.word()),
+        line: if is_setting { 0 } else { sources.position(diagnostic.primary.span).0 },
+        head: format!("{place}{severity}: [{}] \"{underlined}\"", diagnostic.code.word()),
         message: Some(diagnostic.message.clone()),
         help: diagnostic.help.clone(),
     }
@@ -185,7 +191,21 @@ fn run(path: &Path, report: &mut String) -> usize {
     let mut count = 0;
     for section in sections(&text) {
         let mut files = BTreeMap::new();
+        let mut before: Option<Fence> = None;
         for fence in section {
+            if fence.info == "before" {
+                before = Some(fence);
+                continue;
+            }
+            if fence.info == "after" {
+                count += 1;
+                let formatted = format(&before.take().expect("`before` comes before `after`").text);
+                if formatted.as_ref() != Ok(&fence.text) {
+                    let shown = formatted.unwrap_or_else(|problems| format!("{problems:?}"));
+                    writeln!(report, "{}:{} is formatted as\n{shown}", path.display(), fence.line).unwrap();
+                }
+                continue;
+            }
             if let Some(name) = fence.option("file") {
                 files.insert(name.to_owned(), fence.text.clone());
                 continue;
