@@ -242,12 +242,12 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
         }
         let upper = self.upper();
         let room = if upper.is_finite() { upper - relaxed.value } else { f64::INFINITY };
-        let split = self.fraction(&node.branch, &relaxed);
+        let split = self.split(&node.branch, &relaxed);
         let most_covers = if split.is_some() { FEW_COVERS } else { MOST_COVERS };
         let (columns, complete) = self.enumerate(&relaxed, room, most_covers);
-        if complete < room && split.is_some() {
-            let Some((class, at, value)) = split else { return Ok(Settled::Closed) };
-            let children = node.branch.split(class, at, value);
+        if complete < room
+            && let Some(children) = split
+        {
             return Ok(Settled::Branched(children.into_iter().map(|b| (b, bound)).collect()));
         }
         let (proven, stop) = self.integer(&node.branch, Some(&columns), relaxed.value, f64::INFINITY)?;
@@ -264,19 +264,40 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
         bound >= self.upper() - NO_GAP * (self.upper() + self.constant).abs()
     }
 
-    /// The most fractional number of boards at or below a clock: class, clock and value.
-    fn fraction(&self, branch: &Branch, relaxed: &Relaxed) -> Option<(usize, usize, f64)> {
+    /// The two parts of a branch around a fraction of a board in its relaxation: first by how many boards
+    /// run at or below a clock, then by how many have a layout.
+    fn split(&self, branch: &Branch, relaxed: &Relaxed) -> Option<[Branch; 2]> {
+        let fraction = |value: f64| (value - value.floor()).min(value.ceil() - value);
         let mut best: Option<(f64, usize, usize, f64)> = None;
         for (class, values) in relaxed.at_or_below.iter().enumerate() {
             for (at, &value) in values.iter().enumerate() {
                 let (low, high) = branch.clocks[class][at];
-                let part = (value - value.floor()).min(value.ceil() - value);
+                let part = fraction(value);
                 if low < high && part > 1e-5 && best.is_none_or(|(p, ..)| part > p + 1e-9) {
                     best = Some((part, class, at, value));
                 }
             }
         }
-        best.map(|(_, class, at, value)| (class, at, value))
+        if let Some((_, class, at, value)) = best {
+            let (mut below, mut above) = (branch.clone(), branch.clone());
+            below.clocks[class][at].1 = value.floor() as u32;
+            above.clocks[class][at].0 = value.ceil() as u32;
+            return Some([below, above]);
+        }
+        let mut best: Option<(f64, usize, f64)> = None;
+        for (pattern, &value) in relaxed.patterns.iter().enumerate() {
+            let (low, high) = branch.patterns[pattern];
+            let part = fraction(value);
+            if low < high && part > 1e-5 && best.is_none_or(|(p, ..)| part > p + 1e-9) {
+                best = Some((part, pattern, value));
+            }
+        }
+        best.map(|(_, pattern, value)| {
+            let (mut below, mut above) = (branch.clone(), branch.clone());
+            below.patterns[pattern].1 = value.floor() as u32;
+            above.patterns[pattern].0 = value.ceil() as u32;
+            [below, above]
+        })
     }
 
     /// Covers with reduced cost below `room`, at most `most` of them, and up to which reduced cost they
@@ -462,6 +483,8 @@ pub(super) struct Branch {
     pub(super) boards: (u32, u32),
     /// By class and clock (ascending, as in [`clocks_of`]): least and most boards at or below it.
     pub(super) clocks: Vec<Vec<(u32, u32)>>,
+    /// By pattern: least and most boards.
+    pub(super) patterns: Vec<(u32, u32)>,
 }
 
 /// The clocks of a class's patterns, ascending.
@@ -481,15 +504,8 @@ impl Branch {
             .enumerate()
             .map(|(class, c)| vec![(0, c.count); clocks_of(problem, class).len()])
             .collect();
-        Self { boards: (0, boards), clocks }
-    }
-
-    /// The parts below and above a fractional number of boards at or below a clock.
-    fn split(&self, class: usize, at: usize, value: f64) -> [Self; 2] {
-        let (mut below, mut above) = (self.clone(), self.clone());
-        below.clocks[class][at].1 = value.floor() as u32;
-        above.clocks[class][at].0 = value.ceil() as u32;
-        [below, above]
+        let patterns = problem.patterns.iter().map(|p| (0, problem.classes[p.class].count)).collect();
+        Self { boards: (0, boards), clocks, patterns }
     }
 }
 

@@ -53,9 +53,9 @@ fn formulate(input: &Restricted<'_>) -> (ProblemVariables, Expression, Vec<good_
     let mut limits: Vec<Expression> = vec![Expression::default(); problem.limits.len()];
     let mut objective = Expression::default();
     let mut constraints = Vec::new();
-    for pattern in &problem.patterns {
-        let most = f64::from(problem.classes[pattern.class].count.min(input.branch.boards.1));
-        let v = variables.add(variable().integer().min(0.0).max(most));
+    for (pattern, &(low, high)) in problem.patterns.iter().zip(&input.branch.patterns) {
+        let most = high.min(problem.classes[pattern.class].count).min(input.branch.boards.1);
+        let v = variables.add(variable().integer().min(f64::from(low)).max(f64::from(most.max(low))));
         let value = |w: &Weights| {
             let w = w.classes[pattern.class];
             w.board + w.base * pattern.base

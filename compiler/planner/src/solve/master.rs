@@ -32,6 +32,8 @@ pub(super) struct Relaxed {
     pub(super) boards: f64,
     /// Used boards at or below each clock, by class and clock.
     pub(super) at_or_below: Vec<Vec<f64>>,
+    /// Boards of each pattern.
+    pub(super) patterns: Vec<f64>,
 }
 
 /// The master problem.
@@ -46,6 +48,7 @@ pub(super) struct Master<'a> {
     boards: Col,
     /// Boards at or below a clock, by class and clock, to branch on.
     at_or_below: Vec<Vec<Col>>,
+    patterns: Vec<Col>,
     n_clock_rows: usize,
     artificial: Vec<Col>,
     penalty: f64,
@@ -69,6 +72,7 @@ impl<'a> Master<'a> {
         let total_row = columns.add_row(0.0..=0.0);
         let limit_rows: Vec<Row> =
             problem.limits.iter().map(|l| columns.add_row(..=l.at_most - l.weights.constant)).collect();
+        let mut of_patterns = Vec::new();
         for pattern in &problem.patterns {
             let (cost, limits) = column_costs(problem, |w| {
                 let w = w.classes[pattern.class];
@@ -79,7 +83,7 @@ impl<'a> Master<'a> {
             rows.extend(at_or_above.filter(|(c, _)| **c >= pattern.clock).map(|(_, &row)| (row, 1.0)));
             rows.extend(pattern.places.iter().map(|&(cell, n)| (cell_rows[cell], -f64::from(n))));
             rows.extend(limit_rows.iter().copied().zip(limits));
-            columns.add_column(cost, 0.0.., rows);
+            of_patterns.push((cost, rows));
         }
         let n_boards: f64 = problem.classes.iter().map(|c| f64::from(c.count)).sum();
         for (class, &row) in problem.classes.iter().zip(&class_rows) {
@@ -118,6 +122,11 @@ impl<'a> Master<'a> {
             }
             at_or_below.push(own);
         }
+        let mut patterns = Vec::new();
+        for (pattern, (cost, rows)) in problem.patterns.iter().zip(of_patterns) {
+            let most = f64::from(problem.classes[pattern.class].count);
+            patterns.push(model.try_add_column(cost, 0.0..=most, rows)?);
+        }
         let penalty = penalty(problem);
         let mut artificial = Vec::new();
         for &row in &service_rows {
@@ -131,6 +140,7 @@ impl<'a> Master<'a> {
             limit_rows,
             boards,
             at_or_below,
+            patterns,
             n_clock_rows: clock_rows.iter().map(Vec::len).sum(),
             artificial,
             penalty,
@@ -154,6 +164,9 @@ impl<'a> Master<'a> {
             model.change_column_bounds(column, f64::from(low)..=f64::from(high));
         };
         bound(self.boards, branch.boards);
+        for (&column, &own) in self.patterns.iter().zip(&branch.patterns) {
+            bound(column, own);
+        }
         for (columns, bounds) in self.at_or_below.iter().zip(&branch.clocks) {
             for (&column, &own) in columns.iter().zip(bounds) {
                 bound(column, own);
@@ -199,7 +212,8 @@ impl<'a> Master<'a> {
         let column = |c: &Col| columns.get(c.index()).copied().unwrap_or(0.0);
         let unserved = self.artificial.iter().map(column).sum();
         let at_or_below = self.at_or_below.iter().map(|own| own.iter().map(column).collect()).collect();
-        Ok((Relaxed { value, prices, boards: column(&self.boards), at_or_below }, unserved))
+        let patterns = self.patterns.iter().map(column).collect();
+        Ok((Relaxed { value, prices, boards: column(&self.boards), at_or_below, patterns }, unserved))
     }
 }
 
