@@ -2,7 +2,16 @@
 //!
 //! Pure: callers read files and hand over text. Nothing here knows a solver or a machine.
 
+pub mod fit;
+pub mod import;
+pub mod load;
+pub mod operate;
 pub mod predict;
 pub mod queueing;
+mod table;
 
+#[cfg(test)]
+mod fixture;
+
+pub use load::{PerformanceSet, load};
 pub use predict::{ModelPerformance, PointKey, Prediction};

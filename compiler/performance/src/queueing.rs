@@ -53,3 +53,12 @@ pub fn best_wait(
 ) -> f64 {
     0.0
 }
+
+/// Mean dynamic power (W) at an offered rate (req/s), given the dynamic energy (J) of a batch of k at
+/// index k - 1: batches per second times the mean energy of a batch.
+#[must_use]
+pub fn mean_power(behaviour: &Behaviour, rate: f64, batch_energy: &[f64]) -> f64 {
+    let mean_size: f64 = behaviour.batch_sizes.iter().enumerate().map(|(i, p)| p * (i + 1) as f64).sum();
+    let mean_energy: f64 = behaviour.batch_sizes.iter().zip(batch_energy).map(|(p, e)| p * e).sum();
+    if mean_size > 0.0 { rate * mean_energy / mean_size } else { 0.0 }
+}

@@ -15,4 +15,7 @@ pub struct FittedModel {
     pub board: String,
     /// Where the measurements come from.
     pub source: String,
+    /// Invented to illustrate; nobody measured it.
+    #[serde(default)]
+    pub is_illustration: bool,
 }
