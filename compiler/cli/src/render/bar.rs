@@ -48,6 +48,15 @@ pub(crate) fn fits(cells: &[Cell], widths: &[usize]) -> bool {
     })
 }
 
+/// Keeps of each cell the first of its lines that fits, or else the last.
+pub(crate) fn first_that_fits(cells: Vec<Cell>, widths: &[usize]) -> Vec<Cell> {
+    let choose = |(cell, width): (Cell, &usize)| {
+        let fitting = cell.lines.iter().find(|line| line.width() + 2 <= *width).or(cell.lines.last());
+        Cell { lines: fitting.cloned().into_iter().collect(), ..cell }
+    };
+    cells.into_iter().zip(widths).map(choose).collect()
+}
+
 /// Draws the bar.
 pub(crate) fn bar(cells: &[Cell], widths: &[usize], symbols: &Symbols) -> Vec<Line> {
     let height = cells.iter().map(|cell| cell.lines.len()).max().unwrap_or(0).max(1);

@@ -3,11 +3,12 @@
 //! Boards that are cut and used alike are drawn once. Where the cells are wide enough everything
 //! stands in them; where not, they carry a letter and a table below says the rest.
 
-use super::bar::{Cell, bar, fits, inner_widths};
+use super::bar::{Cell, bar, first_that_fits, fits, inner_widths};
 use super::line::{Line, Role};
 use super::plan::Canvas;
-use super::quantity::{millis, number, percent};
+use super::quantity::{digits, few_watts, millis, number, percent};
 use super::table::{Column, flow, table};
+use ent_plan::device::Board;
 use ent_plan::plan::{Gpu, Instance, Plan, Sharing};
 use std::collections::BTreeMap;
 
@@ -65,10 +66,40 @@ impl Position<'_> {
         if self.instances.iter().any(|i| value(i).is_none()) {
             return "?".to_owned();
         }
-        let shown = self.range(canvas, |i| value(i).unwrap_or(f64::NAN), number);
+        let shown = self.range(canvas, |i| value(i).unwrap_or(f64::NAN), few_watts);
         let band = self.instances.iter().map(|i| i.power_error * value(i).unwrap_or(0.0)).fold(0.0, f64::max);
         with_band(&shown, band, canvas)
     }
+}
+
+/// Positions that hold the same, told together: `A–G`.
+fn merged<'a>(positions: &[Position<'a>], canvas: &Canvas) -> Vec<Position<'a>> {
+    let mut kinds: Vec<(Vec<usize>, Vec<&'a Instance>)> = Vec::new();
+    for (index, position) in positions.iter().enumerate() {
+        let Some(one) = position.instances.first().copied() else { continue };
+        let is_alike = |other: &&Instance| {
+            (&other.profile, other.mps_percent, &other.service, other.batch, other.processes)
+                == (&one.profile, one.mps_percent, &one.service, one.batch, one.processes)
+        };
+        match kinds.iter_mut().find(|(_, instances)| instances.first().is_some_and(is_alike)) {
+            Some((indices, instances)) => {
+                indices.push(index);
+                instances.extend(&position.instances);
+            }
+            None => kinds.push((vec![index], position.instances.clone())),
+        }
+    }
+    let name = |indices: &[usize]| {
+        runs(indices)
+            .into_iter()
+            .map(|(first, last)| match last - first {
+                0 => key(first, positions.len()),
+                _ => format!("{}{}{}", key(first, positions.len()), canvas.symbols.dash, key(last, positions.len())),
+            })
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    kinds.into_iter().map(|(indices, instances)| Position { key: name(&indices), instances }).collect()
 }
 
 /// One value, or from–to where boards of a group differ.
@@ -81,7 +112,7 @@ fn range(values: impl Iterator<Item = f64>, canvas: &Canvas, show: impl Fn(f64) 
 
 fn with_band(shown: &str, band: f64, canvas: &Canvas) -> String {
     if band > 0.0 {
-        format!("{shown} {} {}", canvas.symbols.plus_minus, super::quantity::digits(band, 2))
+        format!("{shown} {} {}", canvas.symbols.plus_minus, few_watts(band))
     } else {
         shown.to_owned()
     }
@@ -98,21 +129,22 @@ fn draw(group: &[&Gpu], plan: &Plan, canvas: &Canvas) -> Vec<Line> {
     let mut lines = heading(group, gpu, canvas);
     let width = canvas.width.min(WIDEST_BAR);
 
-    let full = cells(gpu, &positions, |position| facts_in_cell(position, plan, canvas));
+    let board = plan.boards.iter().find(|board| board.id == gpu.board);
+    let full = cells(gpu, board, &positions, |position| facts_in_cell(position, plan, canvas));
     let widths = inner_widths(&full, width);
     if let Some(widths) = widths.as_ref().filter(|widths| fits(&full, widths)) {
         lines.extend(bar(&full, widths, canvas.symbols));
     } else {
         if let Some(widths) = widths {
-            let keyed = cells(gpu, &positions, |position| vec![keyed_cell(position, &widths)]);
+            let keyed = first_that_fits(cells(gpu, board, &positions, keys), &widths);
             lines.extend(bar(&keyed, &widths, canvas.symbols));
         }
-        lines.extend(facts_in_table(&positions, plan, canvas));
+        lines.extend(facts_in_table(&merged(&positions, canvas), plan, canvas));
     }
     if canvas.detail.explains() {
-        lines.extend(reasons(&positions, canvas));
+        lines.extend(reasons(&merged(&positions, canvas), canvas));
     }
-    lines.extend(free_note(gpu).map(|text| Line::of(Role::Faint, format!("  {text}")).cut(canvas.width, canvas.symbols.ellipsis)));
+    lines.extend(free_note(gpu, board).map(|text| Line::of(Role::Faint, format!("  {text}")).cut(canvas.width, canvas.symbols.ellipsis)));
     lines
 }
 
@@ -144,13 +176,13 @@ fn heading(group: &[&Gpu], gpu: &Gpu, canvas: &Canvas) -> Vec<Line> {
         if group.iter().any(|g| value(g).is_none()) {
             return "unknown".to_owned();
         }
-        let shown = range(group.iter().filter_map(|g| value(g)), canvas, number);
+        let shown = range(group.iter().filter_map(|g| value(g)), canvas, few_watts);
         let band = group.iter().map(|g| band(g, of_instance)).fold(0.0, f64::max);
         format!("{} W", with_band(&shown, band, canvas))
     };
     let predicted = vec![
         Line::of(Role::Faint, "predicted mean ").and(Role::Plain, watts(|g| g.mean_power_w, |i| i.mean_dynamic_power_w)),
-        Line::of(Role::Faint, "busy ").and(Role::Plain, watts(|g| g.power_w, |i| i.dynamic_power_w)),
+        Line::of(Role::Faint, "peak ").and(Role::Plain, watts(|g| g.power_w, |i| i.dynamic_power_w)),
         Line::of(Role::Faint, "of it base ").and(Role::Plain, watts(|g| g.base_power_w, |_| None)),
     ];
     lines.extend(flow(predicted, canvas.width, 2, symbols));
@@ -163,7 +195,12 @@ pub(crate) fn band(gpu: &Gpu, of_instance: impl Fn(&Instance) -> Option<f64>) ->
 }
 
 /// The axis: instances in place, free stretches between.
-fn cells(gpu: &Gpu, positions: &[Position<'_>], write: impl Fn(&Position<'_>) -> Vec<Line>) -> Vec<Cell> {
+fn cells(
+    gpu: &Gpu,
+    board: Option<&Board>,
+    positions: &[Position<'_>],
+    write: impl Fn(&Position<'_>) -> Vec<Line>,
+) -> Vec<Cell> {
     let free = |units: u32| Cell { units, lines: vec![Line::of(Role::Faint, "free")], is_free: true };
     let mut cells = Vec::new();
     match gpu.sharing {
@@ -195,24 +232,21 @@ fn cells(gpu: &Gpu, positions: &[Position<'_>], write: impl Fn(&Position<'_>) ->
                 cells.push(Cell { units: size, lines: write(position), is_free: false });
                 at = at.max(start.saturating_add(size));
             }
-            if n_memory_slices(gpu) > at {
-                cells.push(free(n_memory_slices(gpu) - at));
+            let left = board.map_or(0, |board| board.n_memory_slices.saturating_sub(at));
+            if left > 0 {
+                cells.push(free(left));
             }
         }
     }
     cells
 }
 
-fn n_memory_slices(gpu: &Gpu) -> u32 {
-    ent_plan::device::board(&gpu.board).map_or(0, |board| board.n_memory_slices)
-}
-
 /// How much memory is free, and whether anything could still be put there.
-fn free_note(gpu: &Gpu) -> Option<String> {
+fn free_note(gpu: &Gpu, board: Option<&Board>) -> Option<String> {
     if gpu.sharing != Sharing::Mig {
         return None;
     }
-    let board = ent_plan::device::board(&gpu.board)?;
+    let board = board?;
     let used: u32 = gpu.instances.iter().filter_map(|i| i.size).sum();
     let free = board.n_memory_slices.checked_sub(used).filter(|free| *free > 0)?;
     let n_compute = board.profiles.iter().map(|p| p.n_compute_slices).max()?;
@@ -228,6 +262,11 @@ fn free_note(gpu: &Gpu) -> Option<String> {
         Some(left) => format!("{memory}, {left} of {n_compute} compute slices"),
         None => memory,
     })
+}
+
+/// `77 %`, `61–77 %`.
+fn busy(position: &Position<'_>, canvas: &Canvas) -> String {
+    format!("{} %", position.range(canvas, |i| i.utilisation * 100.0, |percent| digits(percent, 2)))
 }
 
 /// The share of the board, in its own words.
@@ -249,13 +288,13 @@ fn batch(instance: &Instance, canvas: &Canvas) -> String {
 
 /// `p99 43.1 ≤ 47.6 ms`, or how far it is over.
 pub(crate) fn latency(percentile: Option<f64>, predicted: &str, worst: f64, promised: f64, canvas: &Canvas) -> Line {
-    let name = percentile.map_or_else(|| "latency".to_owned(), |p| format!("p{}", number(p * 100.0)));
+    let name = percentile.map_or_else(String::new, |p| format!("p{} ", number(p * 100.0)));
     let unit_matched = millis(promised);
     // A prediction equal to the promise but for rounding keeps it.
     if worst <= promised * (1.0 + 1e-9) {
-        Line::plain(format!("{name} {predicted} {} {unit_matched}", canvas.symbols.at_most))
+        Line::plain(format!("{name}{predicted} {} {unit_matched}", canvas.symbols.at_most))
     } else {
-        Line::of(Role::Bad, format!("{name} {predicted} > {unit_matched} OVER"))
+        Line::of(Role::Bad, format!("{name}{predicted} > {unit_matched} OVER"))
     }
 }
 
@@ -279,10 +318,10 @@ fn facts_in_cell(position: &Position<'_>, plan: &Plan, canvas: &Canvas) -> Vec<L
         Line::of(Role::Heading, share(first)),
         Line::of(Role::Name, &first.service),
         Line::plain(format!("batch {}", batch(first, canvas))),
-        Line::plain(format!("{} busy", position.range(canvas, |i| i.utilisation, percent))),
+        Line::plain(format!("{} busy", busy(position, canvas))),
         latency_of(position, plan, canvas),
         Line::plain(format!("mean {} W", position.watts(canvas, |i| i.mean_dynamic_power_w))),
-        Line::plain(format!("busy {} W", position.watts(canvas, |i| i.dynamic_power_w))),
+        Line::plain(format!("peak {} W", position.watts(canvas, |i| i.dynamic_power_w))),
     ];
     if canvas.detail.explains() {
         lines.insert(0, Line::of(Role::Faint, &position.key));
@@ -290,15 +329,13 @@ fn facts_in_cell(position: &Position<'_>, plan: &Plan, canvas: &Canvas) -> Vec<L
     lines
 }
 
-/// The letter, and as much of profile and service as there is room for.
-fn keyed_cell(position: &Position<'_>, widths: &[usize]) -> Line {
-    let Some(first) = position.first() else { return Line::new() };
-    let widest = widths.iter().copied().max().unwrap_or(0);
-    let line = Line::of(Role::Heading, &position.key);
-    if widest < 8 {
-        return line;
-    }
-    line.and(Role::Plain, format!(" {} ", share(first))).and(Role::Name, &first.service)
+/// What may stand in a narrow cell, the fullest first: the letter must.
+fn keys(position: &Position<'_>) -> Vec<Line> {
+    let Some(first) = position.first() else { return Vec::new() };
+    let letter = Line::of(Role::Heading, &position.key);
+    let with_share = letter.clone().and(Role::Plain, format!(" {}", share(first)));
+    let with_all = with_share.clone().and(Role::Name, format!(" {}", first.service));
+    vec![with_all, with_share, letter]
 }
 
 fn facts_in_table(positions: &[Position<'_>], plan: &Plan, canvas: &Canvas) -> Vec<Line> {
@@ -310,7 +347,7 @@ fn facts_in_table(positions: &[Position<'_>], plan: &Plan, canvas: &Canvas) -> V
         Column::number("busy"),
         Column::number("latency"),
         Column::number("mean W"),
-        Column::number("busy W"),
+        Column::number("peak W"),
     ];
     let rows: Vec<Vec<Line>> = positions
         .iter()
@@ -321,7 +358,7 @@ fn facts_in_table(positions: &[Position<'_>], plan: &Plan, canvas: &Canvas) -> V
                 Line::plain(share(first)),
                 Line::of(Role::Name, &first.service),
                 Line::plain(batch(first, canvas)),
-                Line::plain(position.range(canvas, |i| i.utilisation, percent)),
+                Line::plain(busy(position, canvas)),
                 latency_of(position, plan, canvas),
                 Line::plain(position.watts(canvas, |i| i.mean_dynamic_power_w)),
                 Line::plain(position.watts(canvas, |i| i.dynamic_power_w)),
@@ -375,20 +412,25 @@ fn key(index: usize, count: usize) -> String {
 
 /// `0–36, 40`.
 fn spans(indices: &[u32], dash: char) -> String {
-    let mut sorted = indices.to_vec();
+    let mut sorted: Vec<usize> = indices.iter().map(|index| *index as usize).collect();
     sorted.sort_unstable();
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for index in sorted {
+    let runs: Vec<String> = runs(&sorted)
+        .into_iter()
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}{dash}{last}") })
+        .collect();
+    runs.join(", ")
+}
+
+/// First and last of each run of consecutive numbers.
+fn runs(sorted: &[usize]) -> Vec<(usize, usize)> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for index in sorted.iter().copied() {
         match runs.last_mut() {
             Some((_, last)) if index.checked_sub(1) == Some(*last) => *last = index,
             _ => runs.push((index, index)),
         }
     }
-    let runs: Vec<String> = runs
-        .into_iter()
-        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}{dash}{last}") })
-        .collect();
-    runs.join(", ")
+    runs
 }
 
 #[cfg(test)]

@@ -50,6 +50,11 @@ pub(crate) fn watts(w: f64) -> String {
     scaled(w, &[(1e6, "MW"), (1e4, "kW"), (0.0, "W")], 4)
 }
 
+/// Watts of one board or instance, without the unit: tenths are enough, and they line up.
+pub(crate) fn few_watts(w: f64) -> String {
+    if w.is_finite() { format!("{w:.1}") } else { number(w) }
+}
+
 /// Joules.
 pub(crate) fn joules(j: f64, significant: i32) -> String {
     scaled(j, &[(1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ"), (0.0, "J")], significant)

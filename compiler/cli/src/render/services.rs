@@ -9,14 +9,15 @@ use ent_plan::plan::Plan;
 
 /// Draws the table of services.
 pub(crate) fn services(plan: &Plan, canvas: &Canvas) -> Vec<Line> {
-    const COLUMNS: [Column; 6] = [
+    let mut columns = vec![
         Column::name("service"),
         Column::number("rate/s"),
         Column::number("served/s"),
         Column::number("replicas"),
         Column::number("latency"),
-        Column::word("arrivals"),
     ];
+    // One arrival process for all is said once.
+    let same = plan.services.iter().all(|service| service.arrivals == plan.services[0].arrivals);
     if plan.services.is_empty() {
         return Vec::new();
     }
@@ -27,7 +28,7 @@ pub(crate) fn services(plan: &Plan, canvas: &Canvas) -> Vec<Line> {
             let is_short = service.served_rps < service.rate_rps * (1.0 - 1e-6);
             let served = number(service.served_rps);
             let promised = service.promised_latency_ms;
-            vec![
+            let mut row = vec![
                 Line::of(Role::Name, &service.name),
                 Line::plain(number(service.rate_rps)),
                 if is_short { Line::of(Role::Bad, format!("{served} SHORT")) } else { Line::plain(served) },
@@ -38,12 +39,21 @@ pub(crate) fn services(plan: &Plan, canvas: &Canvas) -> Vec<Line> {
                     }
                     None => Line::plain("not served"),
                 },
-                Line::plain(&service.arrivals),
-            ]
+            ];
+            if !same {
+                row.push(Line::plain(&service.arrivals));
+            }
+            row
         })
         .collect();
-    let mut lines = vec![Line::of(Role::Heading, "services")];
-    lines.extend(table(&COLUMNS, &rows, canvas.width, 2, canvas.symbols));
+    let mut heading = Line::of(Role::Heading, "services");
+    if same {
+        heading.push(Role::Faint, format!("  arrivals {}", plan.services[0].arrivals));
+    } else {
+        columns.push(Column::word("arrivals"));
+    }
+    let mut lines = heading.wrapped(canvas.width, 2);
+    lines.extend(table(&columns, &rows, canvas.width, 2, canvas.symbols));
     lines.push(Line::new());
     lines
 }

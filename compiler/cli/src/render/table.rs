@@ -32,7 +32,7 @@ impl Column {
 }
 
 /// A name is never cut below this.
-const LEAST_NAME: usize = 10;
+const LEAST_NAME: usize = 20;
 
 /// Between columns.
 const SPACE: usize = 2;

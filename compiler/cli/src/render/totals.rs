@@ -22,10 +22,8 @@ pub(crate) fn status(plan: &Plan, solve_seconds: Option<f64>, canvas: &Canvas) -
         }
     };
     let mut line = Line::of(Role::Heading, &plan.program).and(Role::Plain, "  ").and(role, words);
-    line.push(Role::Faint, format!("  planner {}", plan.planner));
-    if let Some(time) = solve_seconds {
-        line.push(Role::Faint, format!(", {}", seconds(time)));
-    }
+    let time = solve_seconds.map_or_else(String::new, |time| format!(" in {}", seconds(time)));
+    line.push(Role::Faint, format!("  (planner: {}{time})", plan.planner));
     line.wrapped(canvas.width, 2)
 }
 
@@ -38,25 +36,24 @@ pub(crate) fn totals(plan: &Plan, canvas: &Canvas) -> Vec<Line> {
     let unknown = || Line::of(Role::Warn, "unknown: a board or a model has no power data");
     let mean_band: f64 = plan.gpus.iter().map(|g| band(g, |i| i.mean_dynamic_power_w)).sum();
     let busy_band: f64 = plan.gpus.iter().map(|g| band(g, |i| i.dynamic_power_w)).sum();
-    let with_band = |text: String, band: f64| {
-        let line = Line::plain(text);
+    let with_band = |w: f64, band: f64, what: &str| {
+        let mut line = Line::plain(watts(w));
         if band > 0.0 {
-            line.and(Role::Faint, format!(" {} {} W", canvas.symbols.plus_minus, digits(band, 2)))
-        } else {
-            line
+            line.push(Role::Plain, format!(" {} {} W", canvas.symbols.plus_minus, digits(band, 2)));
         }
+        line.and(Role::Plain, format!(" predicted, {what}"))
     };
     if !plan.gpus.is_empty() {
         rows.push((
             "power",
             metrics.power_w.map_or_else(unknown, |w| {
-                with_band(format!("{} predicted, everything busy", watts(w)), busy_band)
+                with_band(w, busy_band, "everything busy")
             }),
         ));
         rows.push((
             "mean power",
             metrics.mean_power_w.map_or_else(unknown, |w| {
-                with_band(format!("{} predicted, at the offered load", watts(w)), mean_band)
+                with_band(w, mean_band, "at the offered load")
             }),
         ));
         if let Some(j) = metrics.energy_j_per_hour {
