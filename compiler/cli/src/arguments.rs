@@ -143,7 +143,7 @@ pub(crate) struct Plan {
     pub(crate) gap: Option<f64>,
     /// Stop after this many nodes of the search tree: the same plan on any machine.
     #[arg(long, value_name = "N")]
-    pub(crate) node_limit: Option<u64>,
+    pub(crate) node_limit: Option<u32>,
     /// Write the plan to a file.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

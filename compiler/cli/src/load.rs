@@ -6,7 +6,7 @@
 use crate::exit::Stop;
 use crate::write::reason;
 use ent_plan::diagnostic::Code;
-use ent_plan::text::{LoadError, MAX_DATA_BYTES, decode};
+use ent_plan::text::{LoadError, MAX_DATA_BYTES, MAX_SPEC_BYTES, decode};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -35,27 +35,39 @@ pub(crate) fn bytes(name: &str) -> Result<Vec<u8>, LoadError> {
     read_all(std::fs::File::open(&path).map_err(|error| refusal(&error))?)
 }
 
-/// Reads a text file that the user named on the command line.
+/// Reads a data file that the user named on the command line.
 ///
 /// # Errors
 /// `missing-file` or `unreadable-file`, about that file.
 pub(crate) fn text(name: &str) -> Result<String, Stop> {
-    match bytes(name).and_then(|bytes| decode(&bytes, MAX_DATA_BYTES)) {
-        Ok(text) => Ok(text),
-        Err(LoadError::Missing) => Err(Stop::about_file(
+    bytes(name).and_then(|bytes| decode(&bytes, MAX_DATA_BYTES)).map_err(|error| refuse(name, error))
+}
+
+/// Reads a spec that the user named on the command line.
+///
+/// # Errors
+/// As [`text`].
+pub(crate) fn spec(name: &str) -> Result<String, Stop> {
+    bytes(name).and_then(|bytes| decode(&bytes, MAX_SPEC_BYTES)).map_err(|error| refuse(name, error))
+}
+
+/// Why a file that the user named cannot be had.
+pub(crate) fn refuse(name: &str, error: LoadError) -> Stop {
+    match error {
+        LoadError::Missing => Stop::about_file(
             Code::MissingFile,
             name,
             "file not found",
             format!("there is no file `{name}`"),
             "check the name and the folder that the command runs in",
-        )),
-        Err(LoadError::Unreadable(why)) => Err(Stop::about_file(
+        ),
+        LoadError::Unreadable(why) => Stop::about_file(
             Code::UnreadableFile,
             name,
             "file cannot be read",
             why,
             "give a UTF-8 text file",
-        )),
+        ),
     }
 }
 

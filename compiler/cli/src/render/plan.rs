@@ -57,5 +57,10 @@ pub(crate) fn plan(plan: &Plan, solve_seconds: Option<f64>, canvas: &Canvas) -> 
     page(&lines, canvas.color)
 }
 
+/// The status alone, where there is no plan to draw.
+pub(crate) fn status(plan: &Plan, solve_seconds: Option<f64>, canvas: &Canvas) -> String {
+    page(&totals::status(plan, solve_seconds, canvas), canvas.color)
+}
+
 #[cfg(test)]
 mod tests;
