@@ -45,7 +45,7 @@ pub(super) fn solve(
         .collect();
     let mut search = ExactSearch::new(problem, mean, counted, control)?;
     if let Some(start) = start {
-        search.offer(start);
+        search.offer(start)?;
     }
     search.run()
 }
@@ -92,20 +92,23 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
     }
 
     /// Takes an assignment if it is feasible and better than the incumbent.
-    fn offer(&mut self, assignment: Assignment) {
+    fn offer(&mut self, assignment: Assignment) -> Result<(), SolverFault> {
         if !self.problem.violations(&assignment).is_empty() {
-            return;
+            return Ok(());
         }
         let value = exact_value(self.problem, &self.problem.objective, &assignment, self.mean) - self.constant;
         if value < self.upper() {
             for (service, shares) in assignment.shares.iter().enumerate() {
                 let points = points_of(shares);
                 if !self.counted[service] && self.known.insert((service, points.clone())) {
-                    self.columns.push(Config::new(self.problem, service, &points, self.mean));
+                    let config = Config::new(self.problem, service, &points, self.mean);
+                    self.master.add(&config)?;
+                    self.columns.push(config);
                 }
             }
             self.incumbent = Some((value, assignment));
         }
+        Ok(())
     }
 
     fn report(&mut self, phase: &'static str, bound: f64) {
@@ -159,7 +162,7 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             // No plan among covers: ask the compact formulation, which leaves nothing out.
             let (assignment, infeasible, stop) = integer::compact(self.problem, self.control)?;
             if let Some(assignment) = assignment {
-                self.offer(assignment);
+                self.offer(assignment)?;
             }
             if self.incumbent.is_none() && infeasible {
                 return Ok(Solution { incumbent: None, bound: None, is_infeasible: true, stopped_by: None });
@@ -332,7 +335,7 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             seconds,
         )?;
         if let Some(assignment) = result.assignment {
-            self.offer(assignment);
+            self.offer(assignment)?;
         }
         Ok((result.bound, result.stopped_by))
     }

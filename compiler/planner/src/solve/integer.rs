@@ -7,7 +7,7 @@ use super::config::Config;
 use super::{Control, SolverFault};
 use crate::problem::{Assignment, Problem, Share, Weights};
 use good_lp::solvers::highs::highs as build;
-use good_lp::{Expression, ProblemVariables, Solution as _, SolverModel, Variable, variable};
+use good_lp::{Expression, ProblemVariables, SolverModel, Variable, variable};
 use highs::{HighsModelStatus, HighsSolutionStatus};
 
 /// An integer program over given covers.

@@ -73,10 +73,6 @@ impl<'a> Master<'a> {
         for (class, &row) in problem.classes.iter().zip(&class_rows) {
             columns.add_column(0.0, 0.0..=f64::from(class.count), [(row, -1.0), (total_row, 1.0)]);
         }
-        let boards = columns.add_column(0.0, 0.0..=n_boards, [(total_row, -1.0)]);
-        let penalty = penalty(problem);
-        let artificial =
-            service_rows.iter().map(|&row| columns.add_column(penalty, 0.0.., [(row, 1.0)])).collect();
         for (index, service) in problem.services.iter().enumerate() {
             if !counted[index] {
                 continue;
@@ -95,12 +91,18 @@ impl<'a> Master<'a> {
                 columns.add_column(cost, 0.0..=most, rows);
             }
         }
-        let mut model = columns.try_optimise(Sense::Minimise).map_err(SolverFault::from)?;
+        let mut model = columns.try_optimise(Sense::Minimise)?;
         model.make_quiet();
         for (option, value) in [("threads", 1), ("random_seed", 0)] {
-            model.try_set_option(option, value).map_err(SolverFault::from)?;
+            model.try_set_option(option, value)?;
         }
-        model.try_set_option("parallel", "off").map_err(SolverFault::from)?;
+        model.try_set_option("parallel", "off")?;
+        let boards = model.try_add_column(0.0, 0.0..=n_boards, [(total_row, -1.0)])?;
+        let penalty = penalty(problem);
+        let mut artificial = Vec::new();
+        for &row in &service_rows {
+            artificial.push(model.try_add_column(penalty, 0.0.., [(row, 1.0)])?);
+        }
         Ok(Self {
             problem,
             model: Some(model),
@@ -119,7 +121,7 @@ impl<'a> Master<'a> {
         rows.extend(config.cells.iter().map(|&(cell, n)| (self.cell_rows[cell], f64::from(n))));
         rows.extend(self.limit_rows.iter().copied().zip(config.limits.iter().copied()));
         let model = self.model.as_mut().ok_or(SolverFault::Lost)?;
-        model.try_add_column(config.cost, 0.0.., rows).map_err(SolverFault::from)?;
+        model.try_add_column(config.cost, 0.0.., rows)?;
         Ok(())
     }
 
@@ -146,7 +148,7 @@ impl<'a> Master<'a> {
     /// Solves it. The second value is how much of all services is left unserved.
     pub(super) fn solve(&mut self) -> Result<(Relaxed, f64), SolverFault> {
         let model = self.model.take().ok_or(SolverFault::Lost)?;
-        let solved = model.try_solve().map_err(SolverFault::from)?;
+        let solved = model.try_solve()?;
         let status = solved.status();
         let value = solved.objective_value();
         let solution = solved.get_solution();
