@@ -2,7 +2,7 @@
 
 use super::program::{Compiled, compile, performance};
 use super::{canvas_err, canvas_out, tell};
-use crate::arguments::{Emit, Explain, Format, Plan as Arguments};
+use crate::arguments::{Emit, Format, Plan as Arguments};
 use crate::exit::{Exit, Stop};
 use crate::progress::{Display, Moment};
 use crate::render::{self, json};
