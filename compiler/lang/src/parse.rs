@@ -12,7 +12,6 @@ use ent_plan::diagnostic::{Code, Diagnostic, FileId, Outcome, Span};
 use pest::Parser;
 use pest::iterators::Pair;
 
-#[expect(missing_docs, reason = "pest derives the rules of the grammar, which documents them")]
 mod grammar {
     /// The rules of `grammar/ent.pest`.
     #[derive(pest_derive::Parser)]
@@ -47,7 +46,7 @@ pub fn parse(file: FileId, text: &str) -> Outcome<Ast> {
 
 /// Parses one value, as in `--set NAME=VALUE`; `text` from `start` on.
 #[must_use]
-pub fn parse_value(file: FileId, text: &str, start: usize) -> Outcome<Option<Expr>> {
+pub(crate) fn parse_value(file: FileId, text: &str, start: usize) -> Outcome<Option<Expr>> {
     let mut reader = Reader { base: start, ..Reader::new(file, text) };
     let rest = text.get(start..).unwrap_or("");
     if let Some(at) = depth::too_deep(rest) {
