@@ -126,9 +126,9 @@ pub(crate) struct Plan {
     /// Give a param another value.
     #[arg(long = "set", value_name = "PARAM=VALUE", value_parser = values::setting)]
     pub(crate) settings: Vec<(String, String)>,
-    /// Which latency the promises are about.
-    #[arg(long, value_name = "RULE", default_value = "queueing", value_parser = values::latency_rule())]
-    pub(crate) latency_rule: LatencyRule,
+    /// Which latency the promises are about; the spec's, or else `queueing`.
+    #[arg(long, value_name = "RULE", value_parser = values::latency_rule())]
+    pub(crate) latency_rule: Option<LatencyRule>,
     /// Who plans: `optimal` proves how good its plan is, `greedy` is fast.
     #[arg(long, value_name = "NAME", default_value = "optimal")]
     pub(crate) planner: String,
@@ -267,9 +267,12 @@ pub(crate) struct Fit {
     /// The board they were taken on.
     #[arg(long, value_name = "ID", default_value = "a100-80gb-pcie")]
     pub(crate) board: String,
-    /// Fit this model only, of those in the file.
+    /// Fit this model only, of those in the file; names the model where the file does not.
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    /// Learn the board's curves from all models of the file first, and write them down too.
+    #[arg(long)]
+    pub(crate) learn: bool,
 }
 
 /// `entc performance show`.

@@ -5,6 +5,7 @@ pub(crate) mod bar;
 pub(crate) mod diagnostic;
 pub(crate) mod json;
 pub(crate) mod line;
+pub(crate) mod performance;
 pub(crate) mod plan;
 pub(crate) mod quantity;
 pub(crate) mod sarif;

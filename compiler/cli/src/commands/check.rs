@@ -5,13 +5,15 @@ use crate::arguments::{Check, CheckFormat};
 use crate::exit::{Exit, Stop};
 use crate::render::{diagnostic, json, sarif};
 use crate::terminal::{Terminal, Verbosity};
+use ent_lang::Options;
 use ent_plan::diagnostic::{Diagnostic, Severity, Sources};
 
 /// Checks every file by itself.
 pub(super) fn run(arguments: &Check, terminal: &Terminal) -> Result<Exit, Stop> {
     crate::bug::processing("program");
+    let options = Options { set: arguments.settings.clone(), ..Options::default() };
     let found: Vec<(Sources, Vec<Diagnostic>)> =
-        arguments.files.iter().map(|name| program::check(name, &arguments.settings)).collect();
+        arguments.files.iter().map(|name| program::check(name, &options)).collect::<Result<_, _>>()?;
     let count = |severity| found.iter().flat_map(|(_, list)| list).filter(|d| d.severity == severity).count();
     let (n_errors, n_warnings) = (count(Severity::Error), count(Severity::Warning));
     match arguments.format {

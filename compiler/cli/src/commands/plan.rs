@@ -10,7 +10,7 @@ use crate::terminal::{Terminal, Verbosity};
 use crate::{interrupt, report, write};
 use ent_performance::PerformanceSet;
 use ent_plan::diagnostic::{Diagnostic, Severity, Sources};
-use ent_plan::plan::{Metric, Note, Plan, Status, check};
+use ent_plan::plan::{LatencyRule, Metric, Note, Plan, Status, check};
 use ent_planner::{Control, PlanOptions, Planner, Progress, SolverFault};
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
@@ -26,8 +26,14 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Result<Exit, St
         return form::ast(&arguments.file, terminal);
     }
     interrupt::listen();
-    let wishes = wishes(arguments)?;
-    let mut compiled = compile(&arguments.file, &arguments.settings)?;
+    let mut wishes = wishes(arguments)?;
+    let asked = ent_lang::Options {
+        set: arguments.settings.clone(),
+        minimize: arguments.minimize,
+        latency_rule: arguments.latency_rule,
+    };
+    let mut compiled = compile(&arguments.file, &asked)?;
+    wishes.options.rule = compiled.program.latency_rule.unwrap_or(LatencyRule::Queueing);
     if arguments.emit == Some(Emit::Program) {
         return form::program(&compiled, terminal);
     }
@@ -69,8 +75,8 @@ fn wishes(arguments: &Arguments) -> Result<Wishes, Stop> {
     Ok(Wishes {
         options: PlanOptions {
             planner: planner(&arguments.planner)?,
-            metric: arguments.minimize,
-            rule: arguments.latency_rule,
+            metric: None,
+            rule: LatencyRule::Queueing,
         },
         gap: arguments.gap.unwrap_or(0.0),
         time_limit: arguments.time_limit.as_secs_f64(),

@@ -1,7 +1,7 @@
 //! The name of a spec → its program and what is known of its models' performance.
 
 use crate::exit::Stop;
-use ent_lang::Program;
+use ent_lang::{Options, Program};
 use ent_lang::program::Intensity;
 use ent_performance::PerformanceSet;
 use ent_plan::diagnostic::{Code, Diagnostic, Severity, Sources, Span};
@@ -35,17 +35,17 @@ impl Compiled {
 }
 
 /// Everything that is wrong with a spec.
-pub(super) fn check(name: &str, settings: &[(String, String)]) -> (Sources, Vec<Diagnostic>) {
-    let stopped = |stop| match stop {
-        Stop::Diagnostics { sources, diagnostics } => (sources, diagnostics),
-        Stop::Refused { .. } | Stop::Output(_) => (Sources::default(), Vec::new()),
-    };
-    match compile(name, settings) {
-        Ok(mut compiled) => match performance(&mut compiled, None) {
-            Ok(_) => (compiled.sources, compiled.diagnostics),
-            Err(stop) => stopped(stop),
-        },
-        Err(stop) => stopped(stop),
+///
+/// # Errors
+/// Only what is about no spec.
+pub(super) fn check(name: &str, options: &Options) -> Result<(Sources, Vec<Diagnostic>), Stop> {
+    let checked = compile(name, options).and_then(|mut compiled| {
+        performance(&mut compiled, None)?;
+        Ok((compiled.sources, compiled.diagnostics))
+    });
+    match checked {
+        Err(Stop::Diagnostics { sources, diagnostics }) => Ok((sources, diagnostics)),
+        other => other,
     }
 }
 
@@ -53,11 +53,10 @@ pub(super) fn check(name: &str, settings: &[(String, String)]) -> (Sources, Vec<
 ///
 /// # Errors
 /// Everything that is wrong with it.
-pub(super) fn compile(name: &str, settings: &[(String, String)]) -> Result<Compiled, Stop> {
+pub(super) fn compile(name: &str, options: &Options) -> Result<Compiled, Stop> {
     crate::bug::processing("program");
     let mut sources = Sources::default();
-    let options = ent_lang::Options { set: settings.to_vec() };
-    let outcome = ent_lang::compile(name, &options, &mut crate::load::bytes, &mut sources);
+    let outcome = ent_lang::compile(name, options, &mut crate::load::bytes, &mut sources);
     let mut compiled = Compiled {
         program: outcome.value.clone().unwrap_or_default(),
         sources,

@@ -4,7 +4,7 @@ use crate::arguments::{Schema, SchemaOf};
 use crate::exit::{Exit, Stop};
 use crate::render::json;
 use crate::terminal::Terminal;
-use ent_plan::performance::FittedModel;
+use ent_plan::performance::FittedModels;
 use ent_plan::plan::Plan;
 use schemars::schema_for;
 
@@ -14,7 +14,7 @@ pub(super) fn run(arguments: &Schema, terminal: &Terminal) -> Result<Exit, Stop>
         SchemaOf::Plan => schema_for!(Plan).to_value(),
         SchemaOf::Report => crate::report::schema(),
         SchemaOf::Diagnostics => schema_for!(json::Report).to_value(),
-        SchemaOf::Performance => schema_for!(FittedModel).to_value(),
+        SchemaOf::Performance => schema_for!(FittedModels).to_value(),
     };
     terminal.result(&json::text(&schema))?;
     Ok(Exit::Done)

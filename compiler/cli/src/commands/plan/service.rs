@@ -13,13 +13,17 @@ use ent_planner::{PlanOptions, Planner};
 /// Plans the spec and shows what concerns one service.
 pub(crate) fn explain_service(arguments: &Explain, name: &str, terminal: &Terminal) -> Result<Exit, Stop> {
     crate::interrupt::listen();
-    let mut compiled = compile(&arguments.subject, &arguments.settings)?;
+    let mut compiled = compile(
+        &arguments.subject,
+        &ent_lang::Options { set: arguments.settings.clone(), ..Default::default() },
+    )?;
     if !compiled.program.services.iter().any(|service| service.name.value == name) {
         return Err(unknown(name, &compiled.program.services.iter().map(|s| s.name.value.as_str()).collect::<Vec<_>>()));
     }
     let performance = performance(&mut compiled, None)?;
+    let rule = compiled.program.latency_rule.unwrap_or(LatencyRule::Queueing);
     let wishes = Wishes {
-        options: PlanOptions { planner: Planner::Optimal, metric: None, rule: LatencyRule::Queueing },
+        options: PlanOptions { planner: Planner::Optimal, metric: None, rule },
         gap: 0.0,
         time_limit: arguments.time_limit.as_secs_f64(),
         node_limit: None,
