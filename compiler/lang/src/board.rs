@@ -135,9 +135,13 @@ pub(crate) fn find<'b>(
     let help = match (crate::suggest::similar(name, names()), in_catalogue.as_slice()) {
         (Some(meant), []) => format!("did you mean `{meant}`?"),
         (_, [one]) => format!("add `import \"catalog:nvidia/{one}\"`"),
-        (_, [_, ..]) => format!("import one of {} from `catalog:nvidia/`", crate::suggest::choices(in_catalogue)),
+        (_, [_, ..]) => {
+            format!("import one of {} from `catalog:nvidia/`", crate::suggest::choices(in_catalogue))
+        }
         (None, []) => match crate::suggest::similar(&id, device::board_ids()) {
-            Some(meant) => format!("add `import \"catalog:nvidia/{meant}\"` and name it `{}`", meant.replace('-', "_")),
+            Some(meant) => {
+                format!("add `import \"catalog:nvidia/{meant}\"` and name it `{}`", meant.replace('-', "_"))
+            }
             None => "import a board from `catalog:nvidia/`, or add a `board` block".to_owned(),
         },
     };
@@ -167,7 +171,8 @@ fn derive(
     board.is_illustration |= is_illustration;
     let confidence = if is_illustration { Confidence::Illustration } else { Confidence::User };
     let source = fields.value(context, "source").and_then(|v| context.text(&v, "a text"));
-    let source = source.map_or_else(|| format!("board `{}` of the program", name.text), |(text, _)| text.to_string());
+    let source =
+        source.map_or_else(|| format!("board `{}` of the program", name.text), |(text, _)| text.to_string());
     if let Some((title, _)) = fields.value(context, "title").and_then(|v| context.text(&v, "a text")) {
         board.title = title.to_string();
     }
@@ -199,7 +204,9 @@ fn derive(
         board.memory = Some(memory.value);
         supplied.push("memory");
     }
-    if let Some(sms) = fields.value(context, "sms").and_then(|v| context.whole_number(&v, "number of SMs", 1.0..=4096.0)) {
+    if let Some(sms) =
+        fields.value(context, "sms").and_then(|v| context.whole_number(&v, "number of SMs", 1.0..=4096.0))
+    {
         board.n_sms = Some(sms.value);
         supplied.push("sms");
     }
@@ -227,7 +234,9 @@ fn profiles(context: &mut Context<'_>, fields: &Fields<'_>, board: &mut Board) {
             continue;
         };
         let Some(profile) = board.profiles.get_mut(index) else { continue };
-        if let Some(sms) = inner.value(context, "sms").and_then(|v| context.whole_number(&v, "number of SMs", 1.0..=4096.0)) {
+        if let Some(sms) =
+            inner.value(context, "sms").and_then(|v| context.whole_number(&v, "number of SMs", 1.0..=4096.0))
+        {
             profile.n_sms = Some(sms.value);
             profile.unverified.retain(|fact| fact != "sms");
         }
@@ -264,7 +273,11 @@ fn base_power(
     board: &Board,
 ) -> Option<Vec<(Megahertz, ent_plan::units::Watts)>> {
     let Value::List(entries) = &value.value else {
-        context.mismatch(value, "a list of clocks and powers", "write `base_power = [210 MHz: 43.8 W, 1410 MHz: 73.4 W]`");
+        context.mismatch(
+            value,
+            "a list of clocks and powers",
+            "write `base_power = [210 MHz: 43.8 W, 1410 MHz: 73.4 W]`",
+        );
         return None;
     };
     let mut points: Vec<(Megahertz, ent_plan::units::Watts)> = Vec::new();
@@ -283,14 +296,21 @@ fn base_power(
         if points.iter().any(|(known, _)| *known == clock.value) {
             let what = format!("second base power at {}", clock.value);
             context.report(
-                Diagnostic::error(Code::Duplicate, key.span, what).label("given again here").help("remove one of them"),
+                Diagnostic::error(Code::Duplicate, key.span, what)
+                    .label("given again here")
+                    .help("remove one of them"),
             );
             continue;
         }
         points.push((clock.value, power.value));
     }
     if points.is_empty() && is_whole {
-        context.out_of_range(value.span, "base power", "this list is empty", "give at least one clock and its power");
+        context.out_of_range(
+            value.span,
+            "base power",
+            "this list is empty",
+            "give at least one clock and its power",
+        );
         return None;
     }
     points.sort_unstable_by_key(|(clock, _)| *clock);
@@ -335,7 +355,12 @@ pub(crate) fn clocks(
         Value::Range { from, to, step } => {
             let (low, high) = (context.megahertz(from)?, context.megahertz(to)?);
             if low.value > high.value {
-                context.out_of_range(value.span, "range of clocks", "it ends below its start", "put the lower clock first");
+                context.out_of_range(
+                    value.span,
+                    "range of clocks",
+                    "it ends below its start",
+                    "put the lower clock first",
+                );
                 return None;
             }
             match step {
@@ -343,16 +368,25 @@ pub(crate) fn clocks(
                     let step = context.megahertz(step)?.value.0;
                     let count = (high.value.0 - low.value.0) / step;
                     if count as usize >= MAX_CLOCKS {
-                        context.out_of_range(value.span, "range of clocks", "far too many clocks", "use a larger step");
+                        context.out_of_range(
+                            value.span,
+                            "range of clocks",
+                            "far too many clocks",
+                            "use a larger step",
+                        );
                         return None;
                     }
                     found.extend((0..=count).map(|i| Megahertz(low.value.0 + i * step)));
                 }
                 None if ladder.is_empty() => {
                     context.report(
-                        Diagnostic::error(Code::MissingAttribute, value.span, "missing step of a range of clocks")
-                            .label("no step")
-                            .help("add one: `210 MHz .. 1410 MHz step 15 MHz`"),
+                        Diagnostic::error(
+                            Code::MissingAttribute,
+                            value.span,
+                            "missing step of a range of clocks",
+                        )
+                        .label("no step")
+                        .help("add one: `210 MHz .. 1410 MHz step 15 MHz`"),
                     );
                     return None;
                 }
@@ -365,7 +399,11 @@ pub(crate) fn clocks(
             return None;
         }
         _ => {
-            context.mismatch(value, "clocks", "write `[1050 MHz, 1410 MHz]` or `210 MHz .. 1410 MHz step 15 MHz`");
+            context.mismatch(
+                value,
+                "clocks",
+                "write `[1050 MHz, 1410 MHz]` or `210 MHz .. 1410 MHz step 15 MHz`",
+            );
             return None;
         }
     }

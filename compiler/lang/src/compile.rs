@@ -108,7 +108,12 @@ fn resolve(
             missing_block(context, whole, "service", "service classify { … }");
         }
         if declarations.hardware.is_empty() {
-            missing_block(context, whole, "hardware", "hardware { node \"box-0\" { gpu = a100_80gb_pcie x 8 } }");
+            missing_block(
+                context,
+                whole,
+                "hardware",
+                "hardware { node \"box-0\" { gpu = a100_80gb_pcie x 8 } }",
+            );
         }
     }
     Some(Program {
@@ -138,7 +143,9 @@ fn unknown_param(context: &mut Context<'_>, declarations: &Declarations<'_>, nam
             .help(format!("write `param {name} = …` in place of `let {name} = …`")),
         None => match similar(name, params()) {
             Some(meant) => problem.help(format!("did you mean `{meant}`?")),
-            None if params().next().is_none() => problem.help(format!("add `param {name} = …` to the program")),
+            None if params().next().is_none() => {
+                problem.help(format!("add `param {name} = …` to the program"))
+            }
             None => problem.help(format!("use one of {}", choices(params()))),
         },
     };

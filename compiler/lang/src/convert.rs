@@ -76,13 +76,10 @@ impl Context<'_> {
         } else if is_short && is_plain && written.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
             help.push_str(&format!("; did you mean `{written} {}`?", kind.unit()));
         }
-        let problem = Diagnostic::error(
-            Code::UnitMismatch,
-            span,
-            format!("expected {}, found {what}", kind.words()),
-        )
-        .label(what)
-        .help(help);
+        let problem =
+            Diagnostic::error(Code::UnitMismatch, span, format!("expected {}, found {what}", kind.words()))
+                .label(what)
+                .help(help);
         let problem = match self.definitions.get(written) {
             Some(definition) => problem.and(definition.span, "it gets its value here"),
             None => problem,
@@ -93,7 +90,9 @@ impl Context<'_> {
     /// Reports a number outside its range.
     pub(crate) fn out_of_range(&mut self, span: Span, what: &str, why: &str, help: &str) {
         self.report(
-            Diagnostic::error(Code::OutOfRange, span, format!("{what} is out of range")).label(why).help(help),
+            Diagnostic::error(Code::OutOfRange, span, format!("{what} is out of range"))
+                .label(why)
+                .help(help),
         );
     }
 
@@ -119,7 +118,11 @@ impl Context<'_> {
         };
         let shown = quantity.text();
         let least = if may_be_zero { "of at least zero" } else { "above zero" };
-        let why = if self.sources.snippet(found.span) == shown { why.to_owned() } else { format!("{why}: {shown}") };
+        let why = if self.sources.snippet(found.span) == shown {
+            why.to_owned()
+        } else {
+            format!("{why}: {shown}")
+        };
         self.out_of_range(found.span, what, &why, &format!("give a {what} {least}, with its unit"));
         None
     }
@@ -145,7 +148,13 @@ impl Context<'_> {
     }
 
     /// A quantity in the unit its kind is shown in, at least zero.
-    pub(crate) fn amount(&mut self, found: &Located<Value>, kind: Kind, what: &str, most: f64) -> Option<f64> {
+    pub(crate) fn amount(
+        &mut self,
+        found: &Located<Value>,
+        kind: Kind,
+        what: &str,
+        most: f64,
+    ) -> Option<f64> {
         let quantity = self.measured(found, kind, what, most, true)?;
         meaning(kind.unit()).map(|unit| quantity.in_unit(unit))
     }
@@ -176,7 +185,8 @@ impl Context<'_> {
         if let Some(whole) = whole(value, &range) {
             return Some(Located::new(whole, found.span));
         }
-        let why = if value.fract() == 0.0 { format!("{value}") } else { format!("{value} is not a whole number") };
+        let why =
+            if value.fract() == 0.0 { format!("{value}") } else { format!("{value} is not a whole number") };
         let help = format!("give a whole number from {} to {}", range.start(), range.end());
         self.out_of_range(found.span, what, &why, &help);
         None

@@ -96,9 +96,13 @@ impl<'a> Declarations<'a> {
     fn value(&mut self, context: &mut Context<'_>, name: &'a Name, value: &'a Expr, is_param: bool) {
         if matches!(name.text.as_str(), "true" | "false") {
             context.report(
-                Diagnostic::error(Code::Duplicate, name.span, format!("`{}` has a meaning already", name.text))
-                    .label("a word of the language")
-                    .help("choose another name"),
+                Diagnostic::error(
+                    Code::Duplicate,
+                    name.span,
+                    format!("`{}` has a meaning already", name.text),
+                )
+                .label("a word of the language")
+                .help("choose another name"),
             );
             return;
         }
@@ -117,9 +121,13 @@ impl<'a> Declarations<'a> {
         let Some(name) = &block.name else {
             self.is_broken = true;
             context.report(
-                Diagnostic::error(Code::MissingAttribute, block.kind.span, format!("missing name of a `{kind}`"))
-                    .label("no name behind this word")
-                    .help(format!("write `{kind} some_name {{ … }}`")),
+                Diagnostic::error(
+                    Code::MissingAttribute,
+                    block.kind.span,
+                    format!("missing name of a `{kind}`"),
+                )
+                .label("no name behind this word")
+                .help(format!("write `{kind} some_name {{ … }}`")),
             );
             return;
         };
@@ -210,11 +218,16 @@ impl<'a> Declarations<'a> {
         } else if text.ends_with(".json") || text.ends_with(".csv") {
             let name = alias.map_or_else(|| stem(text), |a| a.text.clone());
             let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            if name.is_empty() || !name.chars().all(is_word) || name.starts_with(|c: char| c.is_ascii_digit()) {
+            if name.is_empty() || !name.chars().all(is_word) || name.starts_with(|c: char| c.is_ascii_digit())
+            {
                 context.report(
-                    Diagnostic::error(Code::UnknownName, path.span, "file name is not a name of the language")
-                        .label(format!("`{name}` cannot be written as a name"))
-                        .help(format!("add a name: `import \"{text}\" as measured`")),
+                    Diagnostic::error(
+                        Code::UnknownName,
+                        path.span,
+                        "file name is not a name of the language",
+                    )
+                    .label(format!("`{name}` cannot be written as a name"))
+                    .help(format!("add a name: `import \"{text}\" as measured`")),
                 );
                 return;
             }

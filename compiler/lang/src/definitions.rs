@@ -60,10 +60,14 @@ fn check_kind(context: &mut Context<'_>, name: &str, default: &Value, at: Span, 
             if wanted.dimension != found.dimension {
                 let (wanted, found) = (wanted.dimension.words(), found.dimension.words());
                 context.report(
-                    Diagnostic::error(Code::UnitMismatch, given.span, format!("expected {wanted}, found {found}"))
-                        .label(found)
-                        .and(at, wanted)
-                        .help(help(&example)),
+                    Diagnostic::error(
+                        Code::UnitMismatch,
+                        given.span,
+                        format!("expected {wanted}, found {found}"),
+                    )
+                    .label(found)
+                    .and(at, wanted)
+                    .help(help(&example)),
                 );
             }
         }
@@ -72,10 +76,14 @@ fn check_kind(context: &mut Context<'_>, name: &str, default: &Value, at: Span, 
             if std::mem::discriminant(wanted) != std::mem::discriminant(found) {
                 let (wanted, found) = (wanted.words(), found.words());
                 context.report(
-                    Diagnostic::error(Code::TypeMismatch, given.span, format!("expected {wanted}, found {found}"))
-                        .label(found)
-                        .and(at, wanted)
-                        .help(help(&example)),
+                    Diagnostic::error(
+                        Code::TypeMismatch,
+                        given.span,
+                        format!("expected {wanted}, found {found}"),
+                    )
+                    .label(found)
+                    .and(at, wanted)
+                    .help(help(&example)),
                 );
             }
         }
@@ -83,7 +91,11 @@ fn check_kind(context: &mut Context<'_>, name: &str, default: &Value, at: Span, 
 }
 
 /// Indices such that each comes after those it needs; cycles are reported and broken.
-fn ordered(context: &mut Context<'_>, declared: &[Declared<'_>], by_name: &BTreeMap<&str, usize>) -> Vec<usize> {
+fn ordered(
+    context: &mut Context<'_>,
+    declared: &[Declared<'_>],
+    by_name: &BTreeMap<&str, usize>,
+) -> Vec<usize> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
         New,
@@ -116,7 +128,8 @@ fn ordered(context: &mut Context<'_>, declared: &[Declared<'_>], by_name: &BTree
                 State::Done => {}
                 State::Open => {
                     let from = way.iter().position(|(i, _)| *i == needed).unwrap_or(0);
-                    let names: Vec<&str> = way[from..].iter().map(|(i, _)| declared[*i].name.text.as_str()).collect();
+                    let names: Vec<&str> =
+                        way[from..].iter().map(|(i, _)| declared[*i].name.text.as_str()).collect();
                     context.report(cyclic(&names, span, declared[needed].name));
                     // Poison it, so that its users are not reported as well.
                     context.poisoned.insert(declared[needed].name.text.clone());

@@ -52,7 +52,8 @@ pub(crate) fn brackets_left_open(open: usize, line: &str) -> usize {
 fn brackets(text: &str, mut visit: impl FnMut(usize, u8) -> bool) {
     let bytes = text.as_bytes();
     let is_line_end = |b: u8| b == b'\n' || b == b'\r';
-    let line_end = |from: usize| bytes[from..].iter().position(|b| is_line_end(*b)).map_or(bytes.len(), |n| from + n);
+    let line_end =
+        |from: usize| bytes[from..].iter().position(|b| is_line_end(*b)).map_or(bytes.len(), |n| from + n);
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         match byte {

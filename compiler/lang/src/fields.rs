@@ -70,16 +70,22 @@ impl<'a> Fields<'a> {
             },
             ItemKind::Limit { metric, at_most } if self.shape.has_objective => {
                 match self.limits.iter().find(|(m, ..)| m.text == metric.text) {
-                    Some((_, _, first)) => self.again(context, &format!("limit {}", metric.text), item.span, *first),
+                    Some((_, _, first)) => {
+                        self.again(context, &format!("limit {}", metric.text), item.span, *first)
+                    }
                     None => self.limits.push((metric, at_most, item.span)),
                 }
             }
             ItemKind::Minimize { .. } | ItemKind::Limit { .. } => {
                 let word = if matches!(item.kind, ItemKind::Limit { .. }) { "limit" } else { "minimize" };
                 context.report(
-                    Diagnostic::error(Code::UnknownAttribute, item.span, format!("`{word}` in {}", self.shape.words))
-                        .label("not here")
-                        .help("move it into the `objective` block"),
+                    Diagnostic::error(
+                        Code::UnknownAttribute,
+                        item.span,
+                        format!("`{word}` in {}", self.shape.words),
+                    )
+                    .label("not here")
+                    .help("move it into the `objective` block"),
                 );
             }
             ItemKind::Import { .. } | ItemKind::Param { .. } | ItemKind::Let { .. } => {
@@ -126,7 +132,10 @@ impl<'a> Fields<'a> {
         let help = if is_block {
             format!("write it as a block: `{word} {{ … }}`")
         } else if self.shape.has_objective && (word == "minimize" || word == "limit") {
-            format!("leave out the `=`: `{}`", if word == "limit" { "limit power <= 1.1 kW" } else { "minimize energy" })
+            format!(
+                "leave out the `=`: `{}`",
+                if word == "limit" { "limit power <= 1.1 kW" } else { "minimize energy" }
+            )
         } else {
             match similar(word, self.shape.attributes.iter().copied()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
@@ -161,9 +170,15 @@ impl<'a> Fields<'a> {
         .label("no such block here");
         let help = match similar(kind, known()) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None if self.shape.attributes.contains(&kind) => format!("write it as an attribute: `{kind} = …`"),
-            None if crate::declarations::BLOCKS.contains(&kind) => "move it to the top of the file".to_owned(),
-            None if known().next().is_none() => format!("remove it; {} has no inner blocks", self.shape.words),
+            None if self.shape.attributes.contains(&kind) => {
+                format!("write it as an attribute: `{kind} = …`")
+            }
+            None if crate::declarations::BLOCKS.contains(&kind) => {
+                "move it to the top of the file".to_owned()
+            }
+            None if known().next().is_none() => {
+                format!("remove it; {} has no inner blocks", self.shape.words)
+            }
             None => format!("use {}", choices(known())),
         };
         context.report(problem.help(help));
@@ -185,7 +200,12 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of an attribute that must be there.
-    pub(crate) fn required(&self, context: &mut Context<'_>, name: &str, example: &str) -> Option<Located<Value>> {
+    pub(crate) fn required(
+        &self,
+        context: &mut Context<'_>,
+        name: &str,
+        example: &str,
+    ) -> Option<Located<Value>> {
         let value = self.value(context, name);
         if value.is_none() {
             self.missing(context, name, example);
@@ -199,9 +219,13 @@ impl<'a> Fields<'a> {
             return;
         }
         context.report(
-            Diagnostic::error(Code::MissingAttribute, self.head, format!("missing `{name}` of {}", self.shape.words))
-                .label(format!("no `{name}` in this block"))
-                .help(format!("add `{example}`")),
+            Diagnostic::error(
+                Code::MissingAttribute,
+                self.head,
+                format!("missing `{name}` of {}", self.shape.words),
+            )
+            .label(format!("no `{name}` in this block"))
+            .help(format!("add `{example}`")),
         );
     }
 

@@ -50,7 +50,8 @@ pub(crate) fn read(main: &str, load: &mut Load<'_>, sources: &mut Sources) -> Fi
                 files.asts.push(outcome.value);
             }
             Err(error) => {
-                let span = asked_by.unwrap_or_else(|| Span { file: sources.add(&name, ""), start: 0, end: 0 });
+                let span =
+                    asked_by.unwrap_or_else(|| Span { file: sources.add(&name, ""), start: 0, end: 0 });
                 files.diagnostics.push(unreadable(&name, span, &error, asked_by.is_some()));
                 files.is_incomplete = true;
                 read.insert(name, None);
@@ -128,11 +129,7 @@ fn cycles(main: &str, read: &BTreeMap<String, Option<Vec<Import>>>) -> Vec<Diagn
     found
 }
 
-fn cycle(
-    way: &[(&str, usize)],
-    last: &Import,
-    read: &BTreeMap<String, Option<Vec<Import>>>,
-) -> Diagnostic {
+fn cycle(way: &[(&str, usize)], last: &Import, read: &BTreeMap<String, Option<Vec<Import>>>) -> Diagnostic {
     let mut chain: Vec<&str> = way.iter().map(|(file, _)| *file).collect();
     chain.push(&last.target);
     let shown = if chain.len() > 12 {

@@ -49,7 +49,11 @@ pub(crate) struct Hardware {
 }
 
 impl Hardware {
-    pub(crate) fn resolve(context: &mut Context<'_>, declarations: &Declarations<'_>, boards: &Boards) -> Self {
+    pub(crate) fn resolve(
+        context: &mut Context<'_>,
+        declarations: &Declarations<'_>,
+        boards: &Boards,
+    ) -> Self {
         let mut hardware = Self::default();
         let mut names: BTreeMap<&str, Span> = BTreeMap::new();
         let mut last: Option<Fields<'_>> = None;
@@ -94,7 +98,11 @@ impl Hardware {
             .required(context, "gpu", "gpu = a100_80gb_pcie x 8")
             .and_then(|gpu| self.gpu(context, declarations, boards, &gpu));
         let unused = fields.value(context, "unused").and_then(|v| {
-            context.choice(&v, "use of idle boards", &[("idle", UnusedBoards::Idle), ("off", UnusedBoards::Off)])
+            context.choice(
+                &v,
+                "use of idle boards",
+                &[("idle", UnusedBoards::Idle), ("off", UnusedBoards::Off)],
+            )
         });
         let sharing = fields.value(context, "sharing").and_then(|v| {
             let options = [("mig", Sharing::Mig), ("mps", Sharing::Mps), ("whole", Sharing::Whole)];

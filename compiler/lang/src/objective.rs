@@ -42,7 +42,9 @@ pub(crate) fn carbon(context: &mut Context<'_>, block: &Block) -> Carbon {
 
 fn intensity(context: &mut Context<'_>, value: &Located<Value>) -> Option<Located<Intensity>> {
     let made = match &value.value {
-        Value::Call { function, arguments } if &**function == "csv" => series(context, value.span, arguments)?,
+        Value::Call { function, arguments } if &**function == "csv" => {
+            series(context, value.span, arguments)?
+        }
         Value::Quantity(_) | Value::Word(_) => {
             // In base units (g/J) the bound is 3.6 million times smaller.
             let most = MAX_INTENSITY / 3.6e6;
@@ -68,7 +70,9 @@ fn series(context: &mut Context<'_>, span: Span, arguments: &[Passed]) -> Option
     for (i, Passed { name, value }) in arguments.iter().enumerate() {
         match name.as_ref().map(|n| &*n.value) {
             None if i == 0 => file = Some(context.text(value, "a file name")?),
-            Some("start") if start.is_none() => start = Some(context.text(value, "a date and time")?.0.to_string()),
+            Some("start") if start.is_none() => {
+                start = Some(context.text(value, "a date and time")?.0.to_string())
+            }
             Some("step") if step.is_none() => step = Some(context.time(value, "step")?.value),
             _ => {
                 let at = name.as_ref().map_or(value.span, |n| n.span.to(value.span));
@@ -105,7 +109,10 @@ fn embodied(context: &mut Context<'_>, value: &Located<Value>) -> Option<Located
 }
 
 /// Resolves an `objective` block.
-pub(crate) fn objective(context: &mut Context<'_>, block: &Block) -> (Objective, Option<Located<LatencyRule>>) {
+pub(crate) fn objective(
+    context: &mut Context<'_>,
+    block: &Block,
+) -> (Objective, Option<Located<LatencyRule>>) {
     let fields = Fields::read(context, block, &OBJECTIVE);
     let mut made = Objective { minimize: Located::new(Metric::Energy, fields.head), ..Objective::default() };
     if let Some((metric, span)) = fields.minimize

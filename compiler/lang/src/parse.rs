@@ -4,8 +4,10 @@
 //! [`ItemKind::Broken`], so that the rest is read and one mistake is reported once. Time is linear in
 //! the text; recursion is bounded by [`MAX_DEPTH`]. This is the only file that knows pest.
 
-use crate::ast::{Argument, Ast, Block, Comment, Element, Expr, ExprKind, Item, ItemKind, List, Name, Operator};
 use crate::ast::Unit;
+use crate::ast::{
+    Argument, Ast, Block, Comment, Element, Expr, ExprKind, Item, ItemKind, List, Name, Operator,
+};
 use crate::depth::{self, MAX_DEPTH};
 use crate::syntax_error;
 use ent_plan::diagnostic::{Code, Diagnostic, FileId, Outcome, Span};
@@ -273,9 +275,11 @@ impl<'a> Reader<'a> {
         match Grammar::parse(Rule::strict, self.text.get(start..).unwrap_or("")) {
             Err(error) => self.problem_of(&error, start),
             // It parsed here and not in its place: it belongs to the top of a file.
-            Ok(_) => Diagnostic::error(Code::Syntax, self.span(start, start + head.len()), "unexpected entry")
-                .label("this cannot stand here")
-                .help("move it to the top of the file"),
+            Ok(_) => {
+                Diagnostic::error(Code::Syntax, self.span(start, start + head.len()), "unexpected entry")
+                    .label("this cannot stand here")
+                    .help("move it to the top of the file")
+            }
         }
     }
 
@@ -348,9 +352,7 @@ impl<'a> Reader<'a> {
         let second = Box::new(operands.next()?);
         let first = Box::new(first);
         let kind = match rule {
-            Rule::range => {
-                ExprKind::Range { from: first, to: second, step: operands.next().map(Box::new) }
-            }
+            Rule::range => ExprKind::Range { from: first, to: second, step: operands.next().map(Box::new) },
             Rule::over => ExprKind::Over { amount: first, time: second },
             _ => ExprKind::Times { item: first, count: second },
         };
@@ -380,13 +382,8 @@ impl<'a> Reader<'a> {
             Rule::profile => ExprKind::Profile(pair.as_str().to_owned()),
             Rule::string => ExprKind::Text(self.unquote(&pair)),
             Rule::literal => self.literal(pair)?,
-            Rule::path => {
-                let parts = pair.into_inner().filter(|p| p.as_rule() != Rule::dot);
-                ExprKind::Path(parts.map(|p| self.name(&p)).collect())
-            }
+            Rule::named => self.named(pair)?,
             Rule::list => ExprKind::List(self.list(pair)),
-            Rule::call => self.call(pair)?,
-            Rule::tensor => self.tensor(pair)?,
             _ => return None,
         };
         Some(Expr { kind, span })
@@ -489,12 +486,30 @@ impl<'a> Reader<'a> {
         list
     }
 
-    fn call(&mut self, pair: Pair<'_, Rule>) -> Option<ExprKind> {
-        let mut function = None;
+    /// A name, and what is behind it: nothing, an entry, arguments or extents.
+    fn named(&mut self, pair: Pair<'_, Rule>) -> Option<ExprKind> {
+        let mut names = Vec::new();
+        for part in pair.into_inner() {
+            match part.as_rule() {
+                Rule::word | Rule::string => names.push(self.name(&part)),
+                Rule::call => {
+                    let arguments = self.arguments(part)?;
+                    return Some(ExprKind::Call { function: names.pop()?, arguments });
+                }
+                Rule::tensor => {
+                    let extents = self.extents(part)?;
+                    return Some(ExprKind::Tensor { element: names.pop()?, extents });
+                }
+                _ => {}
+            }
+        }
+        Some(ExprKind::Path(names))
+    }
+
+    fn arguments(&mut self, pair: Pair<'_, Rule>) -> Option<Vec<Argument>> {
         let mut arguments = Vec::new();
         for part in pair.into_inner() {
             match part.as_rule() {
-                Rule::word => function = Some(self.name(&part)),
                 Rule::comment => {
                     let comment = self.comment(&part);
                     self.hoisted.push(comment);
@@ -513,15 +528,13 @@ impl<'a> Reader<'a> {
                 _ => {}
             }
         }
-        Some(ExprKind::Call { function: function?, arguments })
+        Some(arguments)
     }
 
-    fn tensor(&mut self, pair: Pair<'_, Rule>) -> Option<ExprKind> {
-        let mut element = None;
+    fn extents(&mut self, pair: Pair<'_, Rule>) -> Option<Vec<Expr>> {
         let mut extents = Vec::new();
         for part in pair.into_inner() {
             match part.as_rule() {
-                Rule::word => element = Some(self.name(&part)),
                 Rule::comment => {
                     let comment = self.comment(&part);
                     self.hoisted.push(comment);
@@ -530,14 +543,17 @@ impl<'a> Reader<'a> {
                 _ => {}
             }
         }
-        Some(ExprKind::Tensor { element: element?, extents })
+        Some(extents)
     }
 }
 
 /// The names a broken line seems to be about: `rate = = 5` is about `rate`, `let x =` about `x`.
 fn declared_words(head: &str) -> Vec<String> {
-    head.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| !w.is_empty()).take(2)
-        .map(str::to_owned).collect()
+    head.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|w| !w.is_empty())
+        .take(2)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// A rule as the user knows it.
@@ -547,7 +563,7 @@ fn rule_in_words(rule: Rule) -> &'static str {
         Rule::program | Rule::body | Rule::strict => "an entry",
         Rule::setting | Rule::value | Rule::promise | Rule::sum | Rule::product => "a value",
         Rule::factor | Rule::negative | Rule::atom | Rule::paren | Rule::list => "a value",
-        Rule::profile | Rule::literal | Rule::call | Rule::tensor | Rule::path => "a value",
+        Rule::profile | Rule::literal | Rule::named => "a value",
         Rule::number => "a number",
         Rule::import | Rule::kw_import => "`import`",
         Rule::param | Rule::kw_param => "`param`",
@@ -576,9 +592,9 @@ fn rule_in_words(rule: Rule) -> &'static str {
         Rule::plus | Rule::minus | Rule::star | Rule::slash => "an operator",
         Rule::open_brace => "`{`",
         Rule::close_brace | Rule::e_close | Rule::e_unclosed => "`}`",
-        Rule::open_paren => "`(`",
+        Rule::open_paren | Rule::call => "`(`",
         Rule::close_paren => "`)`",
-        Rule::open_bracket => "`[`",
+        Rule::open_bracket | Rule::tensor => "`[`",
         Rule::close_bracket => "`]`",
         Rule::e_block | Rule::e_head | Rule::e_item => "an entry",
     }

@@ -37,8 +37,8 @@ fn items(text: &mut String, items: &[Item], indent: usize, is_top: bool) {
     for (i, item) in items.iter().enumerate() {
         let previous = i.checked_sub(1).and_then(|i| items.get(i));
         let is_block = |item: &Item| matches!(&item.kind, ItemKind::Block(b) if !b.is_inline);
-        let needs_gap = is_top
-            && previous.is_some_and(|p| is_block(p) || (is_block(item) && !p.is_comment()));
+        let needs_gap =
+            is_top && previous.is_some_and(|p| is_block(p) || (is_block(item) && !p.is_comment()));
         if i > 0 && (item.follows_blank_line || needs_gap) {
             flush(text, &mut lines);
             text.push('\n');
@@ -168,7 +168,10 @@ fn flush(text: &mut String, lines: &mut Vec<Line<'_>>) {
 }
 
 /// Maximal runs of neighbours with the same, not empty, key.
-fn runs<'l>(lines: &'l [Line<'_>], key: impl Fn(&Line<'_>) -> &'static str + 'l) -> Vec<std::ops::Range<usize>> {
+fn runs<'l>(
+    lines: &'l [Line<'_>],
+    key: impl Fn(&Line<'_>) -> &'static str + 'l,
+) -> Vec<std::ops::Range<usize>> {
     let mut found = Vec::new();
     let mut start = 0;
     for i in 1..=lines.len() {

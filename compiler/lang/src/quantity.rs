@@ -85,15 +85,21 @@ impl Kind {
     /// Its dimension, its name, how it is written, and the unit it is shown in.
     fn facts(self) -> (Dimension, &'static str, &'static str, &'static str) {
         match self {
-            Self::Ratio => (Dimension::NONE, "a plain number", "plain numbers are written like `2` or `50%`", ""),
+            Self::Ratio => {
+                (Dimension::NONE, "a plain number", "plain numbers are written like `2` or `50%`", "")
+            }
             Self::Rate => (Dimension::RATE, "a rate", "rates are written like `1391.97 req/s`", "req/s"),
             Self::Time => (Dimension::TIME, "a time", "times are written like `47.6 ms`", "s"),
             Self::Power => (Dimension::POWER, "a power", "powers are written like `1.2 kW`", "W"),
-            Self::Energy => (Dimension::ENERGY, "an energy", "energies are written like `3.6 MJ` or `1 kWh`", "J"),
+            Self::Energy => {
+                (Dimension::ENERGY, "an energy", "energies are written like `3.6 MJ` or `1 kWh`", "J")
+            }
             Self::Frequency => {
                 (Dimension::FREQUENCY, "a frequency", "frequencies are written like `1050 MHz`", "MHz")
             }
-            Self::Memory => (Dimension::MEMORY, "an amount of memory", "memory is written like `40 GiB`", "GiB"),
+            Self::Memory => {
+                (Dimension::MEMORY, "an amount of memory", "memory is written like `40 GiB`", "GiB")
+            }
             Self::Carbon => {
                 (Dimension::CARBON, "a carbon mass", "carbon masses are written like `150 kgCO2`", "gCO2")
             }
@@ -103,7 +109,12 @@ impl Kind {
                 "carbon intensities are written like `490 gCO2/kWh`",
                 "gCO2/kWh",
             ),
-            Self::Price => (Dimension::PRICE, "a price per time", "prices are written like `2.1 USD per hour`", "USD per hour"),
+            Self::Price => (
+                Dimension::PRICE,
+                "a price per time",
+                "prices are written like `2.1 USD per hour`",
+                "USD per hour",
+            ),
             Self::Money => (Dimension::MONEY, "an amount of money", "money is written like `40 USD`", "USD"),
         }
     }

@@ -125,9 +125,7 @@ fn reference(
         }
         Value::Word(word) => (namespace(context, declarations, word, value.span)?, None),
         Value::Path(parts) => match &**parts {
-            [name, entry] => {
-                (namespace(context, declarations, name, value.span)?, Some(entry.clone()))
-            }
+            [name, entry] => (namespace(context, declarations, name, value.span)?, Some(entry.clone())),
             _ => {
                 context.mismatch(value, "performance data", HELP);
                 return None;
@@ -246,9 +244,9 @@ fn service(
     };
     let replicas = fields.value(context, "replicas").and_then(|v| replicas(context, &v));
     let isolate = fields.expr("isolate").and_then(|e| context.truth(e));
-    let spread = fields.value(context, "spread").and_then(|v| {
-        context.choice(&v, "spread", &[("gpu", Spread::Gpu), ("node", Spread::Node)])
-    });
+    let spread = fields
+        .value(context, "spread")
+        .and_then(|v| context.choice(&v, "spread", &[("gpu", Spread::Gpu), ("node", Spread::Node)]));
     let pin = fields.inner("pin").map(|block| pin(context, block, hardware));
     Some(Service {
         name: Located::new(name.text.clone(), name.span),
@@ -268,7 +266,11 @@ fn slo(context: &mut Context<'_>, value: &Located<Value>) -> Option<Located<Slo>
     let Value::Promise { percentile, bound } = &value.value else {
         if let Value::Quantity(_) = value.value {
             let written = context.sources.snippet(value.span).to_owned();
-            context.mismatch(value, "a latency promise", &format!("promise a percentile: `p99 <= {written}`"));
+            context.mismatch(
+                value,
+                "a latency promise",
+                &format!("promise a percentile: `p99 <= {written}`"),
+            );
         } else {
             context.mismatch(value, "a latency promise", HELP);
         }
@@ -278,7 +280,12 @@ fn slo(context: &mut Context<'_>, value: &Located<Value>) -> Option<Located<Slo>
     let share = digits.parse::<f64>().ok().map(|d| d / 100.0).filter(|s| *s > 0.0 && *s < 1.0);
     if share.is_none() {
         let why = format!("`{}` is not between p0 and p100", percentile.value);
-        context.out_of_range(percentile.span, "percentile", &why, "promise a percentile like `p99` or `p99.9`");
+        context.out_of_range(
+            percentile.span,
+            "percentile",
+            &why,
+            "promise a percentile like `p99` or `p99.9`",
+        );
     }
     let bound = context.time(bound, "latency");
     Some(Located::new(Slo { percentile: share?, bound: bound?.value }, value.span))
@@ -396,7 +403,8 @@ fn pin(context: &mut Context<'_>, block: &Block, hardware: &Hardware) -> Located
             _ => context.mismatch(&value, "a MIG profile", "name a profile: `profile = 3g.40gb`"),
         }
     }
-    pin.batch = fields.value(context, "batch").and_then(|v| context.whole_number(&v, "batch", 1.0..=MAX_BATCH));
+    pin.batch =
+        fields.value(context, "batch").and_then(|v| context.whole_number(&v, "batch", 1.0..=MAX_BATCH));
     pin.clock = fields.value(context, "clock").and_then(|v| context.megahertz(&v));
     if let Some(clock) = pin.clock.filter(|_| is_known) {
         board::on_ladder(context, clock, &boards);

@@ -5,7 +5,8 @@ const MAX_CANDIDATES: usize = 2_000;
 
 /// The candidate most like the word, if one is like it enough to be worth saying.
 pub(crate) fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let folded: String = word.chars().take(80).map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect();
+    let folded: String =
+        word.chars().take(80).map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect();
     let length = folded.chars().count();
     // One slip in three letters, at least one, at most three.
     let most = (length / 3).clamp(1, 3);

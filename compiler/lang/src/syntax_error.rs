@@ -37,7 +37,9 @@ fn wanted(expected: &[&str]) -> String {
         }
     }
     if words.contains(&"a value") {
-        words.retain(|w| !matches!(*w, "a number" | "a text in quotes" | "an operator" | "a name" | "`(`" | "`[`"));
+        words.retain(|w| {
+            !matches!(*w, "a number" | "a text in quotes" | "an operator" | "a name" | "`(`" | "`[`")
+        });
         words.retain(|w| *w != "a percentile like `p99`");
     }
     if words.len() > 1 {

@@ -25,12 +25,28 @@ pub(crate) enum Value {
     Path(Rc<[String]>),
     Profile(Rc<str>),
     List(Rc<[Entry]>),
-    Promise { percentile: Located<Rc<str>>, bound: Box<Located<Value>> },
-    Range { from: Box<Located<Value>>, to: Box<Located<Value>>, step: Option<Box<Located<Value>>> },
-    Over { amount: Box<Located<Value>>, time: Box<Located<Value>> },
-    Times { item: Box<Located<Value>>, count: Box<Located<Value>> },
+    Promise {
+        percentile: Located<Rc<str>>,
+        bound: Box<Located<Value>>,
+    },
+    Range {
+        from: Box<Located<Value>>,
+        to: Box<Located<Value>>,
+        step: Option<Box<Located<Value>>>,
+    },
+    Over {
+        amount: Box<Located<Value>>,
+        time: Box<Located<Value>>,
+    },
+    Times {
+        item: Box<Located<Value>>,
+        count: Box<Located<Value>>,
+    },
     /// `csv(…)`, `trace(…)`, `gamma(…)`
-    Call { function: Rc<str>, arguments: Rc<[Passed]> },
+    Call {
+        function: Rc<str>,
+        arguments: Rc<[Passed]>,
+    },
     Tensor,
 }
 
@@ -111,7 +127,9 @@ impl Context<'_> {
                 }
                 Value::List(entries.into())
             }
-            ExprKind::Call { function, arguments } => self.call(expr.span, &function.text, function.span, arguments),
+            ExprKind::Call { function, arguments } => {
+                self.call(expr.span, &function.text, function.span, arguments)
+            }
             ExprKind::Negative(inner) => match self.operand(inner) {
                 Some(quantity) => Value::Quantity(quantity.negated()),
                 None => Value::Poison,
@@ -144,9 +162,13 @@ impl Context<'_> {
         }
         let what = found.value.words();
         self.report(
-            Diagnostic::error(Code::TypeMismatch, found.span, format!("expected a single value, found {what}"))
-                .label(what)
-                .help("write one number, name or text here"),
+            Diagnostic::error(
+                Code::TypeMismatch,
+                found.span,
+                format!("expected a single value, found {what}"),
+            )
+            .label(what)
+            .help("write one number, name or text here"),
         );
         Located::new(Value::Poison, found.span)
     }
@@ -176,8 +198,8 @@ impl Context<'_> {
     }
 
     fn unknown_unit(&mut self, unit: &str, span: Span) {
-        let problem =
-            Diagnostic::error(Code::UnknownUnit, span, format!("unknown unit `{unit}`")).label("no such unit");
+        let problem = Diagnostic::error(Code::UnknownUnit, span, format!("unknown unit `{unit}`"))
+            .label("no such unit");
         let is_division = unit.split_once('/').is_some_and(|(first, _)| meaning(first).is_some());
         let help = match similar_unit(unit) {
             Some(meant) => format!("did you mean `{meant}`?"),
@@ -208,9 +230,13 @@ impl Context<'_> {
             other => {
                 let what = other.words();
                 self.report(
-                    Diagnostic::error(Code::TypeMismatch, found.span, format!("expected a number, found {what}"))
-                        .label(what)
-                        .help("calculate with numbers and units only"),
+                    Diagnostic::error(
+                        Code::TypeMismatch,
+                        found.span,
+                        format!("expected a number, found {what}"),
+                    )
+                    .label(what)
+                    .help("calculate with numbers and units only"),
                 );
                 None
             }

@@ -9,6 +9,7 @@ pub mod operate;
 pub mod predict;
 pub mod queueing;
 mod table;
+pub mod simulate;
 
 #[cfg(test)]
 mod fixture;

@@ -13,7 +13,7 @@ use nalgebra::{DMatrix, DVector};
 
 const STEPS: usize = 8;
 /// Curves stay within a factor of about this (as a logarithm) of what SMs and slices say.
-const SIZE_SPREAD: f64 = 0.15;
+const SIZE_SPREAD: f64 = 0.05;
 const CLOCK_SPREAD: f64 = 0.3;
 /// Holds the values that are 1 by definition.
 const PINNED: f64 = 1e-4;

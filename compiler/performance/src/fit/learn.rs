@@ -52,28 +52,8 @@ fn knowledge_from(board: &Board, curves: BoardCurves) -> BoardKnowledge {
     BoardKnowledge {
         board: board.id.clone(),
         curves,
-        // Residuals of a few per cent that batches and slices near each other share; what convolutional and
-        // transformer networks show on an A100, in round numbers.
-        time: Field {
-            fixed_sd: 0.04,
-            fixed_batch: 0.8,
-            fixed_slices: 3.0,
-            moving_sd: 0.06,
-            moving_batch: 1.0,
-            moving_slices: 3.0,
-            moving_clock: 0.7,
-            noise_sd: 0.012,
-        },
-        power: Field {
-            fixed_sd: 0.04,
-            fixed_batch: 0.8,
-            fixed_slices: 1.0,
-            moving_sd: 0.08,
-            moving_batch: 1.0,
-            moving_slices: 4.0,
-            moving_clock: 0.5,
-            noise_sd: 0.02,
-        },
+        time: anchor_field(),
+        power: anchor_field(),
         mean,
         covariance,
     }
@@ -142,8 +122,7 @@ fn improve(
     let better = |field: &Field, seen: &[(Vec<super::residual::FieldPoint>, &DVector<f64>)]| {
         let least = minimise(&to_vector(field), 0.3, budget, |x| {
             let field = from_vector(x);
-            let penalty: f64 =
-                x.iter().zip(to_vector(&knowledge_field())).map(|(a, b)| (a - b).powi(2)).sum();
+            let penalty: f64 = x.iter().zip(to_vector(&anchor_field())).map(|(a, b)| (a - b).powi(2)).sum();
             let likelihood: Option<f64> = seen.iter().map(|(p, r)| log_likelihood(&field, p, r)).sum();
             likelihood.map_or(f64::INFINITY, |l| penalty - l)
         });
@@ -159,17 +138,18 @@ fn improve(
     })
 }
 
-/// Round numbers that keep the likelihood from running to infinite lengths.
-fn knowledge_field() -> Field {
+/// A residual field before anything was seen, in round numbers: a twentieth, over a doubling of batch, of
+/// slices, or of clock. It also keeps the likelihood from running to infinite lengths.
+fn anchor_field() -> Field {
     Field {
-        fixed_sd: 0.04,
+        fixed_sd: 0.05,
         fixed_batch: 1.0,
-        fixed_slices: 2.0,
-        moving_sd: 0.06,
+        fixed_slices: 1.0,
+        moving_sd: 0.05,
         moving_batch: 1.0,
-        moving_slices: 3.0,
-        moving_clock: 0.6,
-        noise_sd: 0.015,
+        moving_slices: 1.0,
+        moving_clock: std::f64::consts::LN_2,
+        noise_sd: 0.02,
     }
 }
 
