@@ -120,24 +120,12 @@ pub(crate) struct Plan {
     /// The spec; `-` is standard input.
     #[arg(value_name = "FILE")]
     pub(crate) file: String,
-    /// Minimise another metric than the spec says.
-    #[arg(long, value_name = "METRIC", value_parser = values::metric())]
-    pub(crate) minimize: Option<Metric>,
-    /// Give a param another value.
-    #[arg(long = "set", value_name = "PARAM=VALUE", value_parser = values::setting)]
-    pub(crate) settings: Vec<(String, String)>,
-    /// Which latency the promises are about; the spec's, or else `queueing`.
-    #[arg(long, value_name = "RULE", value_parser = values::latency_rule())]
-    pub(crate) latency_rule: Option<LatencyRule>,
+    /// What is asked in place of what the spec says.
+    #[command(flatten)]
+    pub(crate) question: Question,
     /// Who plans: `optimal` proves how good its plan is, `greedy` is fast.
     #[arg(long, value_name = "NAME", default_value = "optimal")]
     pub(crate) planner: String,
-    /// Plan with the rows of a measured table in place of fitted models.
-    #[arg(long, value_name = "FILE.csv")]
-    pub(crate) table: Option<String>,
-    /// Stop after this long with the best plan found: `90`, `90s`, `2m`.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::time_limit, env = "ENTC_TIME_LIMIT")]
-    pub(crate) time_limit: Duration,
     /// Stop when the plan is proven this close to the best: `0.2%`, `0.002`.
     #[arg(long, value_name = "FRACTION", value_parser = values::gap)]
     pub(crate) gap: Option<f64>,
@@ -162,6 +150,26 @@ pub(crate) struct Plan {
     /// Exit with 2 when the plan is not the one already in the output file (or there is none).
     #[arg(long)]
     pub(crate) detailed_exitcode: bool,
+}
+
+/// What is asked of a spec, in place of what it says itself: one file answers many questions.
+#[derive(Debug, Args)]
+pub(crate) struct Question {
+    /// Minimise another metric than the spec says.
+    #[arg(long, value_name = "METRIC", value_parser = values::metric())]
+    pub(crate) minimize: Option<Metric>,
+    /// Give a param another value.
+    #[arg(long = "set", value_name = "PARAM=VALUE", value_parser = values::setting)]
+    pub(crate) settings: Vec<(String, String)>,
+    /// Which latency the promises are about; the spec's, or else `queueing`.
+    #[arg(long, value_name = "RULE", value_parser = values::latency_rule())]
+    pub(crate) latency_rule: Option<LatencyRule>,
+    /// Plan with the rows of a measured table in place of fitted models.
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) table: Option<String>,
+    /// Stop after this long with the best plan found: `90`, `90s`, `2m`.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::time_limit, env = "ENTC_TIME_LIMIT")]
+    pub(crate) time_limit: Duration,
 }
 
 /// Formats of results.
@@ -217,12 +225,9 @@ pub(crate) struct Explain {
     /// A service of the spec.
     #[arg(value_name = "SERVICE")]
     pub(crate) service: Option<String>,
-    /// Give a param another value.
-    #[arg(long = "set", value_name = "PARAM=VALUE", value_parser = values::setting, requires = "service")]
-    pub(crate) settings: Vec<(String, String)>,
-    /// Stop planning after this long.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = values::time_limit, env = "ENTC_TIME_LIMIT")]
-    pub(crate) time_limit: Duration,
+    /// What is asked in place of what the spec says.
+    #[command(flatten)]
+    pub(crate) question: Question,
 }
 
 /// `entc schema`.

@@ -61,13 +61,9 @@ pub(crate) fn refuse(name: &str, error: LoadError) -> Stop {
             format!("there is no file `{name}`"),
             "check the name and the folder that the command runs in",
         ),
-        LoadError::Unreadable(why) => Stop::about_file(
-            Code::UnreadableFile,
-            name,
-            "file cannot be read",
-            why,
-            "give a UTF-8 text file",
-        ),
+        LoadError::Unreadable(why) => {
+            Stop::about_file(Code::UnreadableFile, name, "file cannot be read", why, "give a UTF-8 text file")
+        }
     }
 }
 

@@ -63,9 +63,8 @@ impl Display {
             spinner.set_message(format!("{text}, {:.1} s", self.elapsed()));
         }
         if self.has_lines {
-            let is_new = self.last.as_ref().is_none_or(|(last, at)| {
-                *last != text && at.elapsed() >= BETWEEN_LINES
-            });
+            let is_new =
+                self.last.as_ref().is_none_or(|(last, at)| *last != text && at.elapsed() >= BETWEEN_LINES);
             if is_new {
                 crate::terminal::error_line(&format!("{:7.1} s  {text}", self.elapsed()));
                 self.last = Some((text, Instant::now()));

@@ -1,7 +1,8 @@
 //! Plans, diagnostics and models → what a person or a program reads. Nothing here prints.
 
-pub(crate) mod board;
+pub(crate) mod alternatives;
 pub(crate) mod bar;
+pub(crate) mod board;
 pub(crate) mod diagnostic;
 pub(crate) mod json;
 pub(crate) mod line;

@@ -11,8 +11,9 @@ use serde_json::{Map, Value, json};
 /// # Errors
 /// Never for a plan that was checked; JSON cannot hold every map.
 pub(crate) fn plan_file(plan: &Plan) -> Result<String, Stop> {
-    let text = serde_json::to_string_pretty(plan)
-        .map_err(|error| Stop::refused("cannot-write", format!("the plan cannot be written as JSON: {error}")))?;
+    let text = serde_json::to_string_pretty(plan).map_err(|error| {
+        Stop::refused("cannot-write", format!("the plan cannot be written as JSON: {error}"))
+    })?;
     Ok(text + "\n")
 }
 
@@ -41,8 +42,14 @@ pub(crate) fn schema() -> Value {
     let diagnostics = schema_for!(Vec<Shown>).to_value();
     let facts = [
         ("solve_seconds", json!({ "type": "number", "description": "How long planning took (s)." })),
-        ("planned_at", json!({ "type": "string", "format": "date-time", "description": "When it was planned." })),
-        ("diagnostics", json!({ "type": "array", "description": "Everything there is to say.", "items": diagnostics["items"] })),
+        (
+            "planned_at",
+            json!({ "type": "string", "format": "date-time", "description": "When it was planned." }),
+        ),
+        (
+            "diagnostics",
+            json!({ "type": "array", "description": "Everything there is to say.", "items": diagnostics["items"] }),
+        ),
     ];
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         properties.extend(facts.map(|(name, value)| (name.to_owned(), value)));
@@ -56,6 +63,7 @@ pub(crate) fn schema() -> Value {
         all.extend(more.clone());
     }
     schema["title"] = json!("Report");
-    schema["description"] = json!("What `entc plan --format json` prints: a plan, and what is true of one run.");
+    schema["description"] =
+        json!("What `entc plan --format json` prints: a plan, and what is true of one run.");
     schema
 }

@@ -63,8 +63,9 @@ impl Terminal {
             Color::Never => ColorChoice::Never,
         }
         .write_global();
-        let locale =
-            ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .iter()
+            .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
         let columns = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok());
         let out = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
         let err = terminal_size::terminal_size_of(std::io::stderr()).map(|(width, _)| usize::from(width.0));

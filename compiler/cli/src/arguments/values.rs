@@ -40,9 +40,8 @@ pub(super) fn gap(text: &str) -> Result<f64, String> {
 
 /// A metric by its word.
 pub(super) fn metric() -> impl TypedValueParser<Value = Metric> {
-    PossibleValuesParser::new(Metric::ALL.map(Metric::word)).try_map(|word| {
-        Metric::ALL.into_iter().find(|metric| metric.word() == word).ok_or("no such metric")
-    })
+    PossibleValuesParser::new(Metric::ALL.map(Metric::word))
+        .try_map(|word| Metric::ALL.into_iter().find(|metric| metric.word() == word).ok_or("no such metric"))
 }
 
 /// A latency rule by its word.

@@ -23,7 +23,8 @@ pub(super) fn fit(arguments: &Fit, terminal: &Terminal) -> Result<Exit, Stop> {
         Context { boards, board: Some(0), model: arguments.model.as_deref(), source: &arguments.file };
     let outcome = measurements(&text, file, &context);
     let mut diagnostics = outcome.diagnostics;
-    let has_errors = |list: &[ent_plan::diagnostic::Diagnostic]| list.iter().any(|d| d.severity == Severity::Error);
+    let has_errors =
+        |list: &[ent_plan::diagnostic::Diagnostic]| list.iter().any(|d| d.severity == Severity::Error);
     if has_errors(&diagnostics) {
         return Err(Stop::Diagnostics { sources, diagnostics });
     }
@@ -53,8 +54,9 @@ pub(super) fn fit(arguments: &Fit, terminal: &Terminal) -> Result<Exit, Stop> {
     }
     let fitted =
         FittedModels { format_version: FITTED_FORMAT_VERSION.to_owned(), knowledge: learned, models };
-    let text = serde_json::to_string_pretty(&fitted)
-        .map_err(|error| Stop::refused("cannot-write", format!("the models cannot be written as JSON: {error}")))?;
+    let text = serde_json::to_string_pretty(&fitted).map_err(|error| {
+        Stop::refused("cannot-write", format!("the models cannot be written as JSON: {error}"))
+    })?;
     crate::write::atomically(&arguments.output, &(text + "\n"))?;
     tell(terminal, &sources, &diagnostics);
     if terminal.verbosity > Verbosity::Quiet {

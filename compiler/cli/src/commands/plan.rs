@@ -1,6 +1,6 @@
 //! `entc plan`: spec → plan, shown and saved.
 
-use super::program::{Compiled, compile, performance};
+use super::program::{Compiled, asked, performance};
 use super::{canvas_err, canvas_out, tell};
 use crate::arguments::{Emit, Format, Plan as Arguments};
 use crate::exit::{Exit, Stop};
@@ -10,7 +10,7 @@ use crate::terminal::{Terminal, Verbosity};
 use crate::{interrupt, report, write};
 use ent_performance::PerformanceSet;
 use ent_plan::diagnostic::{Diagnostic, Severity, Sources};
-use ent_plan::plan::{LatencyRule, Metric, Note, Plan, Status, check};
+use ent_plan::plan::{Metric, Note, Plan, Status, check};
 use ent_planner::{Control, PlanOptions, Planner, Progress, SolverFault};
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
@@ -26,18 +26,18 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Result<Exit, St
         return form::ast(&arguments.file, terminal);
     }
     interrupt::listen();
-    let mut wishes = wishes(arguments)?;
-    let asked = ent_lang::Options {
-        set: arguments.settings.clone(),
-        minimize: arguments.minimize,
-        latency_rule: arguments.latency_rule,
+    let planner = planner(&arguments.planner)?;
+    let mut compiled = asked(&arguments.file, &arguments.question)?;
+    let wishes = Wishes {
+        options: PlanOptions { planner, metric: None, rule: compiled.latency_rule() },
+        gap: arguments.gap.unwrap_or(0.0),
+        time_limit: arguments.question.time_limit.as_secs_f64(),
+        node_limit: arguments.node_limit,
     };
-    let mut compiled = compile(&arguments.file, &asked)?;
-    wishes.options.rule = compiled.program.latency_rule.unwrap_or(LatencyRule::Queueing);
     if arguments.emit == Some(Emit::Program) {
         return form::program(&compiled, terminal);
     }
-    let performance = performance(&mut compiled, arguments.table.as_deref())?;
+    let performance = performance(&mut compiled, arguments.question.table.as_deref())?;
     if let Some(form @ (Emit::Problem | Emit::Lp | Emit::Solution)) = arguments.emit {
         return form::problem(&mut compiled, &performance, &wishes, form, terminal);
     }
@@ -69,19 +69,6 @@ pub(super) struct Wishes {
     pub(super) time_limit: f64,
     /// Nodes of the search tree.
     pub(super) node_limit: Option<u32>,
-}
-
-fn wishes(arguments: &Arguments) -> Result<Wishes, Stop> {
-    Ok(Wishes {
-        options: PlanOptions {
-            planner: planner(&arguments.planner)?,
-            metric: None,
-            rule: LatencyRule::Queueing,
-        },
-        gap: arguments.gap.unwrap_or(0.0),
-        time_limit: arguments.time_limit.as_secs_f64(),
-        node_limit: arguments.node_limit,
-    })
 }
 
 fn planner(word: &str) -> Result<Planner, Stop> {

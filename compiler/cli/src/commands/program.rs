@@ -1,10 +1,12 @@
 //! The name of a spec → its program and what is known of its models' performance.
 
+use crate::arguments::Question;
 use crate::exit::Stop;
-use ent_lang::{Options, Program};
 use ent_lang::program::Intensity;
+use ent_lang::{Options, Program};
 use ent_performance::PerformanceSet;
 use ent_plan::diagnostic::{Code, Diagnostic, Severity, Sources, Span};
+use ent_plan::plan::LatencyRule;
 use ent_plan::text::{LoadError, MAX_DATA_BYTES, decode};
 
 /// A program, and what was said about it on the way.
@@ -34,6 +36,19 @@ impl Compiled {
     }
 }
 
+/// Reads a spec to answer a question: everything it imports, and what is known of its models.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub(super) fn asked(name: &str, question: &Question) -> Result<Compiled, Stop> {
+    let options = Options {
+        set: question.settings.clone(),
+        minimize: question.minimize,
+        latency_rule: question.latency_rule,
+    };
+    compile(name, &options)
+}
+
 /// Everything that is wrong with a spec.
 ///
 /// # Errors
@@ -57,17 +72,21 @@ pub(super) fn compile(name: &str, options: &Options) -> Result<Compiled, Stop> {
     crate::bug::processing("program");
     let mut sources = Sources::default();
     let outcome = ent_lang::compile(name, options, &mut crate::load::bytes, &mut sources);
-    let mut compiled = Compiled {
-        program: outcome.value.clone().unwrap_or_default(),
-        sources,
-        diagnostics: Vec::new(),
-    };
+    let mut compiled =
+        Compiled { program: outcome.value.clone().unwrap_or_default(), sources, diagnostics: Vec::new() };
     compiled.add(outcome.diagnostics)?;
     if outcome.value.is_none() {
         return Err(Stop::refused("syntax", format!("`{name}` is not a program")));
     }
     read_intensity(&mut compiled)?;
     Ok(compiled)
+}
+
+impl Compiled {
+    /// Which latency the promises are about.
+    pub(super) fn latency_rule(&self) -> LatencyRule {
+        self.program.latency_rule.unwrap_or(LatencyRule::Queueing)
+    }
 }
 
 /// Reads what is known of the models' performance: what the spec names, or the table in its place.

@@ -61,12 +61,16 @@ fn at(name: &str, text: &str, error: &serde_json::Error) -> Stop {
     let what = error.to_string();
     let what = what.split(" at line ").next().unwrap_or_default();
     let (label, help) = if error.is_eof() {
-        ("the file ends here, before the plan does".to_owned(), "write the plan again: the file was cut short")
+        (
+            "the file ends here, before the plan does".to_owned(),
+            "write the plan again: the file was cut short",
+        )
     } else {
         (what.to_owned(), "give a file written by `entc plan -o`, unchanged")
     };
     let span = Span { file, start: offset, end: offset };
-    let diagnostic = Diagnostic::error(Code::InvalidPlan, span, "not a plan that can be used").label(label).help(help);
+    let diagnostic =
+        Diagnostic::error(Code::InvalidPlan, span, "not a plan that can be used").label(label).help(help);
     Stop::Diagnostics { sources, diagnostics: vec![diagnostic] }
 }
 

@@ -43,9 +43,10 @@ pub(crate) fn inner_widths(cells: &[Cell], width: usize) -> Option<Vec<usize>> {
 
 /// Whether every line of every cell fits in full.
 pub(crate) fn fits(cells: &[Cell], widths: &[usize]) -> bool {
-    cells.iter().zip(widths).all(|(cell, width)| {
-        cell.is_free || cell.lines.iter().all(|line| line.width() + 2 <= *width)
-    })
+    cells
+        .iter()
+        .zip(widths)
+        .all(|(cell, width)| cell.is_free || cell.lines.iter().all(|line| line.width() + 2 <= *width))
 }
 
 /// Keeps of each cell the first of its lines that fits, or else the last.
@@ -90,6 +91,7 @@ fn inside(cell: &Cell, row: usize, width: usize, symbols: &Symbols) -> Line {
 }
 
 fn edge(widths: &[usize], [left, tee, right]: [char; 3], symbols: &Symbols) -> Line {
-    let strokes: Vec<String> = widths.iter().map(|width| symbols.horizontal.to_string().repeat(*width)).collect();
+    let strokes: Vec<String> =
+        widths.iter().map(|width| symbols.horizontal.to_string().repeat(*width)).collect();
     Line::of(Role::Faint, format!("{left}{}{right}", strokes.join(&tee.to_string())))
 }

@@ -57,7 +57,12 @@ impl Position<'_> {
         self.instances.first().copied()
     }
 
-    fn range(&self, canvas: &Canvas, value: impl Fn(&Instance) -> f64, show: impl Fn(f64) -> String) -> String {
+    fn range(
+        &self,
+        canvas: &Canvas,
+        value: impl Fn(&Instance) -> f64,
+        show: impl Fn(f64) -> String,
+    ) -> String {
         range(self.instances.iter().map(|i| value(i)), canvas, show)
     }
 
@@ -94,7 +99,12 @@ fn merged<'a>(positions: &[Position<'a>], canvas: &Canvas) -> Vec<Position<'a>> 
             .into_iter()
             .map(|(first, last)| match last - first {
                 0 => key(first, positions.len()),
-                _ => format!("{}{}{}", key(first, positions.len()), canvas.symbols.dash, key(last, positions.len())),
+                _ => format!(
+                    "{}{}{}",
+                    key(first, positions.len()),
+                    canvas.symbols.dash,
+                    key(last, positions.len())
+                ),
             })
             .collect::<Vec<_>>()
             .join(",")
@@ -144,7 +154,11 @@ fn draw(group: &[&Gpu], plan: &Plan, canvas: &Canvas) -> Vec<Line> {
     if canvas.detail.explains() {
         lines.extend(reasons(&merged(&positions, canvas), canvas));
     }
-    lines.extend(free_note(gpu, board).map(|text| Line::of(Role::Faint, format!("  {text}")).cut(canvas.width, canvas.symbols.ellipsis)));
+    lines.extend(
+        free_note(gpu, board).map(|text| {
+            Line::of(Role::Faint, format!("  {text}")).cut(canvas.width, canvas.symbols.ellipsis)
+        }),
+    );
     lines
 }
 
@@ -181,7 +195,8 @@ fn heading(group: &[&Gpu], gpu: &Gpu, canvas: &Canvas) -> Vec<Line> {
         format!("{} W", with_band(&shown, band, canvas))
     };
     let predicted = vec![
-        Line::of(Role::Faint, "predicted mean ").and(Role::Plain, watts(|g| g.mean_power_w, |i| i.mean_dynamic_power_w)),
+        Line::of(Role::Faint, "predicted mean ")
+            .and(Role::Plain, watts(|g| g.mean_power_w, |i| i.mean_dynamic_power_w)),
         Line::of(Role::Faint, "peak ").and(Role::Plain, watts(|g| g.power_w, |i| i.dynamic_power_w)),
         Line::of(Role::Faint, "of it base ").and(Role::Plain, watts(|g| g.base_power_w, |_| None)),
     ];
@@ -287,7 +302,13 @@ fn batch(instance: &Instance, canvas: &Canvas) -> String {
 }
 
 /// `p99 43.1 ≤ 47.6 ms`, or how far it is over.
-pub(crate) fn latency(percentile: Option<f64>, predicted: &str, worst: f64, promised: f64, canvas: &Canvas) -> Line {
+pub(crate) fn latency(
+    percentile: Option<f64>,
+    predicted: &str,
+    worst: f64,
+    promised: f64,
+    canvas: &Canvas,
+) -> Line {
     let name = percentile.map_or_else(String::new, |p| format!("p{} ", number(p * 100.0)));
     let unit_matched = millis(promised);
     // A prediction equal to the promise but for rounding keeps it.

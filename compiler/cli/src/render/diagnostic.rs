@@ -3,8 +3,8 @@
 use super::plan::Canvas;
 use ent_plan::diagnostic::{Diagnostic, Label, Severity, SourceFile, Sources};
 use miette::{
-    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
-    SpanContents, ThemeCharacters, ThemeStyles,
+    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode,
+    SourceSpan, SpanContents, ThemeCharacters, ThemeStyles,
 };
 
 /// A line longer than this is not shown: a diagnostic is read, not scrolled.
@@ -15,8 +15,11 @@ const MOST_DRAWN: usize = 100;
 
 /// Draws diagnostics one below the other; of very many the first ones.
 pub(crate) fn diagnostics(sources: &Sources, diagnostics: &[Diagnostic], canvas: &Canvas) -> String {
-    let mut text: String =
-        diagnostics.iter().take(MOST_DRAWN).map(|diagnostic| draw(sources, diagnostic, canvas) + "\n").collect();
+    let mut text: String = diagnostics
+        .iter()
+        .take(MOST_DRAWN)
+        .map(|diagnostic| draw(sources, diagnostic, canvas) + "\n")
+        .collect();
     if let Some(more) = diagnostics.len().checked_sub(MOST_DRAWN).filter(|more| *more > 0) {
         text.push_str(&format!("and {more} more; `entc check --concise` lists all\n"));
     }
@@ -61,7 +64,11 @@ fn draw(sources: &Sources, diagnostic: &Diagnostic, canvas: &Canvas) -> String {
     }
     // The head starts the line; miette would indent it.
     let text = text.trim_start_matches(['\n', ' ']);
-    text.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(|line| line.to_owned() + "\n").collect()
+    text.lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .map(|line| line.to_owned() + "\n")
+        .collect()
 }
 
 /// A diagnostic in miette's words.
@@ -78,7 +85,8 @@ impl<'a> Shown<'a> {
         let file = sources.get(diagnostic.primary.span.file);
         let all = || std::iter::once(&diagnostic.primary).chain(&diagnostic.secondary);
         let is_here = |label: &Label| label.span.file == diagnostic.primary.span.file;
-        let drawable = file.filter(|file| !file.text.is_empty() && all().filter(|l| is_here(l)).all(|l| is_short(file, l)));
+        let drawable = file
+            .filter(|file| !file.text.is_empty() && all().filter(|l| is_here(l)).all(|l| is_short(file, l)));
         let mut labels = Vec::new();
         let mut elsewhere = Vec::new();
         for label in all() {
@@ -94,7 +102,8 @@ impl<'a> Shown<'a> {
                         Some(file) if file.text.is_empty() => file.name.clone(),
                         _ => location(sources, label),
                     };
-                    let says = if label.text.is_empty() { String::new() } else { format!(": {}", label.text) };
+                    let says =
+                        if label.text.is_empty() { String::new() } else { format!(": {}", label.text) };
                     elsewhere.push(format!("at {place}{says}"));
                 }
             }
@@ -113,7 +122,13 @@ impl<'a> Shown<'a> {
 fn is_short(file: &SourceFile, label: &Label) -> bool {
     let (start, end) = bounds(file, label);
     let from = file.text.get(..start).unwrap_or("").rmatch_indices('\n').nth(1).map_or(0, |(at, _)| at);
-    let to = file.text.get(end..).unwrap_or("").match_indices('\n').nth(1).map_or(file.text.len(), |(at, _)| end + at);
+    let to = file
+        .text
+        .get(end..)
+        .unwrap_or("")
+        .match_indices('\n')
+        .nth(1)
+        .map_or(file.text.len(), |(at, _)| end + at);
     let around = file.text.get(from..to).unwrap_or("");
     around.lines().all(|line| line.len() <= LONGEST_LINE) && around.len() <= 64 * LONGEST_LINE
 }

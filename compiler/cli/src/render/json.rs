@@ -108,7 +108,8 @@ pub(crate) fn text(value: &Value) -> String {
 }
 
 fn shown(sources: &Sources, diagnostic: &Diagnostic) -> Shown {
-    let further = |label: &Label| FurtherPlace { place: place(sources, label.span), label: label.text.clone() };
+    let further =
+        |label: &Label| FurtherPlace { place: place(sources, label.span), label: label.text.clone() };
     Shown {
         severity: severity(diagnostic.severity),
         code: diagnostic.code.word().to_owned(),

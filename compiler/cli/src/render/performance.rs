@@ -11,7 +11,9 @@ pub(crate) fn models(models: &[FittedModel], canvas: &Canvas) -> String {
     let mut lines = vec![Line::of(Role::Heading, "fitted models")];
     lines.extend(errors(models, canvas));
     for (board, source) in origins(models) {
-        lines.extend(Line::of(Role::Faint, format!("  measured on {board}, from {source}")).wrapped(canvas.width, 4));
+        lines.extend(
+            Line::of(Role::Faint, format!("  measured on {board}, from {source}")).wrapped(canvas.width, 4),
+        );
     }
     for method in methods(models) {
         lines.extend(Line::of(Role::Faint, format!("  errors: {method}")).wrapped(canvas.width, 4));

@@ -22,11 +22,7 @@ pub(crate) fn digits(value: f64, significant: i32) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "the magnitude is between -6 and 15")]
     let decimals = (significant - 1 - magnitude as i32).max(0) as usize;
     let text = format!("{value:.decimals$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// Milliseconds, as ms below 10 s and as s above.
@@ -38,7 +34,7 @@ pub(crate) fn millis(ms: f64) -> String {
 pub(crate) fn seconds(s: f64) -> String {
     if s < 120.0 {
         format!("{} s", number(s))
-    } else if s < 7200.0 {
+    } else if s < 3600.0 {
         format!("{} min", number(s / 60.0))
     } else {
         format!("{} h", number(s / 3600.0))
@@ -68,7 +64,11 @@ pub(crate) fn grams(g: f64, significant: i32) -> String {
 /// A fraction as per cent.
 pub(crate) fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;
-    if value != 0.0 && value.abs() < 0.01 { "under 0.01 %".to_owned() } else { format!("{} %", digits(value, 2)) }
+    if value != 0.0 && value.abs() < 0.01 {
+        "under 0.01 %".to_owned()
+    } else {
+        format!("{} %", digits(value, 2))
+    }
 }
 
 /// The value of a metric in its unit.

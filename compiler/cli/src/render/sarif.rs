@@ -109,7 +109,10 @@ mod tests {
         assert_eq!(run["tool"]["driver"]["rules"][0]["id"], result["ruleId"]);
         let at = &result["locations"][0]["physicalLocation"];
         assert_eq!(at["artifactLocation"]["uri"], "a%20b.ent");
-        assert_eq!((at["region"]["startLine"].as_u64(), at["region"]["startColumn"].as_u64()), (Some(2), Some(3)));
+        assert_eq!(
+            (at["region"]["startLine"].as_u64(), at["region"]["startColumn"].as_u64()),
+            (Some(2), Some(3))
+        );
         assert_eq!(result["relatedLocations"][0]["message"]["text"], "here");
     }
 }

@@ -75,11 +75,8 @@ pub(crate) fn table(
                     line.push(Role::Plain, " ".repeat(SPACE));
                 }
                 let cell = cell.clone().cut(*size, symbols.ellipsis);
-                line = line.then(if column.is_number {
-                    cell.right_aligned(*size)
-                } else {
-                    cell.padded(*size)
-                });
+                line =
+                    line.then(if column.is_number { cell.right_aligned(*size) } else { cell.padded(*size) });
             }
             line
         })
@@ -118,7 +115,8 @@ fn paragraphs(
 
 /// Facts one after the other, a dot between, as many on a line as fit.
 pub(crate) fn flow(facts: Vec<Line>, width: usize, indent: usize, symbols: &Symbols) -> Vec<Line> {
-    let separator = if symbols.is_unicode { format!(" {} ", symbols.dot) } else { format!("{} ", symbols.dot) };
+    let separator =
+        if symbols.is_unicode { format!(" {} ", symbols.dot) } else { format!("{} ", symbols.dot) };
     let mut lines = Vec::new();
     let mut line: Option<Line> = None;
     for fact in facts {

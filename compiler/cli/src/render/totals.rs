@@ -46,15 +46,11 @@ pub(crate) fn totals(plan: &Plan, canvas: &Canvas) -> Vec<Line> {
     if !plan.gpus.is_empty() {
         rows.push((
             "power",
-            metrics.power_w.map_or_else(unknown, |w| {
-                with_band(w, busy_band, "everything busy")
-            }),
+            metrics.power_w.map_or_else(unknown, |w| with_band(w, busy_band, "everything busy")),
         ));
         rows.push((
             "mean power",
-            metrics.mean_power_w.map_or_else(unknown, |w| {
-                with_band(w, mean_band, "at the offered load")
-            }),
+            metrics.mean_power_w.map_or_else(unknown, |w| with_band(w, mean_band, "at the offered load")),
         ));
         if let Some(j) = metrics.energy_j_per_hour {
             let text = format!("{} per hour ({} kWh), predicted", joules(j, 4), number(j / 3.6e6));
@@ -141,7 +137,8 @@ pub(crate) fn assumptions(plan: &Plan, canvas: &Canvas) -> Vec<Line> {
     if canvas.detail.explains() {
         items.extend(plan.params.iter().map(|(name, value)| format!("param {name} = {value}")));
     }
-    let has_band = plan.gpus.iter().flat_map(|g| &g.instances).any(|i| i.power_error > 0.0 || i.time_error > 0.0);
+    let has_band =
+        plan.gpus.iter().flat_map(|g| &g.instances).any(|i| i.power_error > 0.0 || i.time_error > 0.0);
     let has_table = plan.gpus.iter().flat_map(|g| &g.instances).any(|i| i.source == "table");
     if has_band {
         items.push(format!(

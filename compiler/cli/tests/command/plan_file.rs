@@ -94,7 +94,9 @@ fn numbers_survive_the_way_through_json() {
 fn a_plan_is_written_whole_and_the_same_each_time() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.ent"), SPEC).unwrap();
-    let plan = || run(folder.path(), &["plan", "a.ent", "-o", "plan.json", "--detailed-exitcode", "--format", "json"]);
+    let plan = || {
+        run(folder.path(), &["plan", "a.ent", "-o", "plan.json", "--detailed-exitcode", "--format", "json"])
+    };
     let (code, out, err) = told(&plan());
     assert_eq!(code, 2, "a first plan is a change: {err}");
     let report: Value = serde_json::from_str(&out).unwrap();
@@ -115,7 +117,8 @@ fn a_plan_is_written_whole_and_the_same_each_time() {
 fn an_infeasible_spec_writes_no_plan_and_says_so_in_json() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.ent"), SPEC.replace("400 req/s", "4000000 req/s")).unwrap();
-    let (code, out, err) = told(&run(folder.path(), &["plan", "a.ent", "-o", "plan.json", "--format", "json"]));
+    let (code, out, err) =
+        told(&run(folder.path(), &["plan", "a.ent", "-o", "plan.json", "--format", "json"]));
     assert_eq!(code, 1, "{err}");
     let report: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(report["status"], "infeasible");

@@ -4,10 +4,12 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// `entc` with arguments, in a folder, without the surroundings of the person who runs the tests.
-pub fn entc(folder: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn entc(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_entc"));
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
-    for name in ["NO_COLOR", "CLICOLOR_FORCE", "ENTC_COLOR", "ENTC_TIME_LIMIT", "ENT_DATA", "COLUMNS", "LC_ALL"] {
+    for name in
+        ["NO_COLOR", "CLICOLOR_FORCE", "ENTC_COLOR", "ENTC_TIME_LIMIT", "ENT_DATA", "COLUMNS", "LC_ALL"]
+    {
         command.env_remove(name);
     }
     command.env("LANG", "C.UTF-8");
@@ -15,12 +17,12 @@ pub fn entc(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 /// Runs to the end.
-pub fn run(folder: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn run(folder: &Path, arguments: &[&str]) -> Output {
     entc(folder, arguments).output().unwrap()
 }
 
 /// Exit code, standard output, standard error.
-pub fn told(output: &Output) -> (i32, String, String) {
+pub(crate) fn told(output: &Output) -> (i32, String, String) {
     (
         output.status.code().unwrap_or(-1),
         String::from_utf8(output.stdout.clone()).unwrap(),
@@ -29,7 +31,7 @@ pub fn told(output: &Output) -> (i32, String, String) {
 }
 
 /// The names in a folder, sorted.
-pub fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -39,7 +41,7 @@ pub fn names(folder: &Path) -> Vec<String> {
 }
 
 /// A small spec without a fault.
-pub const SPEC: &str = r#"import "catalog:nvidia/a100-80gb-pcie"
+pub(crate) const SPEC: &str = r#"import "catalog:nvidia/a100-80gb-pcie"
 import "catalog:performance/a100-80gb-pcie"
 
 service classify {

@@ -23,7 +23,8 @@ fn a_closed_standard_output_is_no_error() {
 fn a_full_standard_output_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = entc(folder.path(), &["schema", "plan"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    let output =
+        entc(folder.path(), &["schema", "plan"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
     let (code, _, err) = told(&output);
     assert_eq!(code, 1);
     assert!(err.contains("cannot write standard output"), "{err}");

@@ -1,7 +1,7 @@
 //! `entc plan --emit FORM`: the forms on the way from text to plan, printed.
 
-use crate::arguments::Emit;
 use super::{Wishes, under_control};
+use crate::arguments::Emit;
 use crate::commands::program::Compiled;
 use crate::exit::{Exit, Stop};
 use crate::terminal::Terminal;

@@ -55,7 +55,8 @@ fn a_place_that_cannot_be_drawn_is_named() {
     let empty = sources.add("gone.ent", "");
     let long = sources.add("long.ent", "x".repeat(1_000_000));
     let at = |file, start, end| Span { file, start, end };
-    let missing = Diagnostic::error(Code::MissingFile, at(empty, 0, 0), "file not found").label("nothing there");
+    let missing =
+        Diagnostic::error(Code::MissingFile, at(empty, 0, 0), "file not found").label("nothing there");
     let text = draw(&sources, &missing, &canvas(false, true));
     assert!(text.contains("gone.ent: nothing there"), "{text}");
     let endless = Diagnostic::error(Code::Syntax, at(long, 999_990, u32::MAX), "what is this").label("this");
