@@ -1,4 +1,43 @@
 //! The `.ent` language: text → Ast → Program.
+//!
+//! [`parse`] never fails and keeps comments; [`format`] prints the one canonical layout; [`compile`] reads
+//! a program with its imports, checks names, units, ranges and the device catalogue, and reports every
+//! independent mistake of one run. Nothing here does I/O, knows measurements, or knows solvers.
 
+pub mod ast;
+mod board;
+mod compile;
+mod context;
+mod convert;
+mod declarations;
+mod definitions;
+mod depth;
+mod fields;
+mod files;
+mod hardware;
+mod objective;
+mod parse;
+mod print;
 pub mod program;
+mod quantity;
+mod service;
+mod suggest;
+mod syntax_error;
+mod value;
+
+pub use compile::{Options, compile};
+pub use parse::parse;
+pub use print::{print, print_expr};
 pub use program::Program;
+
+use ent_plan::diagnostic::{Diagnostic, FileId};
+
+/// Rewrites a program in the canonical layout. Comments are kept; formatting twice changes nothing.
+///
+/// # Errors
+/// The syntax errors of the text: what could not be understood is not rewritten.
+pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let outcome = parse(FileId(0), text);
+    if outcome.has_errors() { Err(outcome.diagnostics) } else { Ok(print(&outcome.value)) }
+}

@@ -9,7 +9,7 @@
 
 use ent_plan::device::Board;
 use ent_plan::diagnostic::{Located, Span};
-use ent_plan::plan::Metric;
+use ent_plan::plan::{LatencyRule, Metric};
 use ent_plan::units::{Bytes, Dollars, Grams, GramsPerKilowattHour, Megahertz, PerSecond, Seconds};
 use std::collections::BTreeMap;
 
@@ -32,6 +32,8 @@ pub struct Program {
     pub carbon: Carbon,
     /// What to minimise, within what.
     pub objective: Objective,
+    /// The latency rule the spec or the caller asks for; the planner's default when `None`.
+    pub latency_rule: Option<LatencyRule>,
 }
 
 /// A neural network and where its performance is known from.

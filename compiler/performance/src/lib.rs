@@ -2,9 +2,18 @@
 //!
 //! Pure: callers read files and hand over text. Nothing here knows a solver or a machine.
 
+pub mod colocation;
+pub mod fit;
+pub mod import;
+pub mod load;
 pub mod operate;
 pub mod predict;
 pub mod queueing;
+mod table;
 pub mod simulate;
 
+#[cfg(test)]
+mod fixture;
+
+pub use load::{PerformanceSet, load};
 pub use predict::{ModelPerformance, PointKey, Prediction};

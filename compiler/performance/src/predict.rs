@@ -1,6 +1,9 @@
 //! Operating point → batch times, power, and how far to trust them.
 
+use crate::fit::FittedPerformance;
+use crate::table::TablePerformance;
 use ent_plan::device::Board;
+use ent_plan::performance::{FittedModel, PerformanceTable};
 use ent_plan::units::{Megahertz, Seconds, Watts};
 
 /// What identifies an operating point of one model on one board.
@@ -20,7 +23,8 @@ pub struct PointKey {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
     /// Time of a batch of k requests, k = 1..=batch, one process of `processes` that are all busy.
-    /// Strictly positive and finite. Between measured batches linear in k.
+    /// Strictly positive and finite. Between measured batches linear in k; below the smallest measured
+    /// batch as long as that one, which is never too short.
     pub batch_times: Vec<Seconds>,
     /// Dynamic power of the whole instance while its processes all run batches of k; empty when the
     /// source has no power.
@@ -36,7 +40,8 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// Rate at which the instance saturates with full batches: `processes * batch / t(batch)`.
+    /// Rate at which the instance saturates with full batches: `processes * batch / t(batch)`. For a
+    /// measured row this is its throughput, to the last digit where a time exists that gives it.
     #[must_use]
     pub fn capacity(&self, processes: u32) -> f64 {
         self.batch_times
@@ -50,19 +55,64 @@ impl Prediction {
 pub struct ModelPerformance {
     /// The board's id.
     pub board: String,
+    /// Where the numbers come from, in words.
+    pub provenance: String,
+    /// Invented to illustrate; a plan made with it says so.
+    pub is_illustration: bool,
+    answers: Answers,
+}
+
+#[derive(Clone, Debug)]
+enum Answers {
+    Table(TablePerformance),
+    Fitted(Box<FittedPerformance>),
 }
 
 impl ModelPerformance {
+    /// Measured rows, used as they are.
+    #[must_use]
+    pub fn from_table(table: &PerformanceTable, board: &Board) -> Self {
+        Self {
+            board: board.id.clone(),
+            provenance: table.source.clone(),
+            is_illustration: table.is_illustration,
+            answers: Answers::Table(TablePerformance::new(table, board)),
+        }
+    }
+
+    /// A fitted model; `None` when its coefficients or support points are not those of a fit.
+    #[must_use]
+    pub fn from_fitted(model: &FittedModel, board: &Board) -> Option<Self> {
+        Some(Self {
+            board: board.id.clone(),
+            provenance: model.source.clone(),
+            is_illustration: model.is_illustration,
+            answers: Answers::Fitted(Box::new(FittedPerformance::new(model)?)),
+        })
+    }
+
     /// Every operating point this source can answer for on this board: measured rows for a table
     /// (base profiles only), the measured batches and clocks on every profile for a fitted model.
     #[must_use]
-    pub fn points(&self, _board: &Board) -> Vec<PointKey> {
-        Vec::new()
+    pub fn points(&self, board: &Board) -> Vec<PointKey> {
+        match &self.answers {
+            Answers::Table(table) => table.points(board),
+            Answers::Fitted(fitted) => fitted.points(board),
+        }
     }
 
     /// The prediction for a point; `None` when the source cannot answer for it.
     #[must_use]
-    pub fn predict(&self, _board: &Board, _key: PointKey) -> Option<Prediction> {
-        None
+    pub fn predict(&self, board: &Board, key: PointKey) -> Option<Prediction> {
+        match &self.answers {
+            Answers::Table(table) => table.predict(board, key),
+            Answers::Fitted(fitted) => fitted.predict(board, key),
+        }
     }
+}
+
+/// The index of a board's base profile with this many compute slices.
+pub(crate) fn base_profile_index(board: &Board, n_compute_slices: u32) -> Option<usize> {
+    let base = board.base_profile(n_compute_slices)?;
+    board.profiles.iter().position(|p| p.name == base.name)
 }

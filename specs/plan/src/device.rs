@@ -11,8 +11,12 @@ use serde::{Deserialize, Serialize};
 mod catalogue;
 mod layout;
 
+pub(crate) use layout::{carries_media, tolerates};
+
 pub use catalogue::{BOARDS, board, board_ids};
-pub use layout::{Layout, PlacedProfile, layouts, maximal_layouts, place};
+pub use layout::{
+    Layout, MAX_MEMORY_SLICES, PlacedProfile, layouts, maximal_layouts, maximal_multisets, place,
+};
 
 /// How a fact of the catalogue is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -31,7 +35,7 @@ pub enum Confidence {
 }
 
 /// One entry of a board's MIG menu.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuInstanceProfile {
     /// NVIDIA's name: `1g.10gb`, `1g.10gb+me`.
     pub name: String,
@@ -58,7 +62,7 @@ pub struct GpuInstanceProfile {
 }
 
 /// What a board draws when nothing runs on it, by SM clock: static, fan and resident context.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BasePower {
     /// Clock and watts, ascending by clock. Used only at these clocks; never extrapolated.
     pub points: Vec<(Megahertz, Watts)>,
@@ -77,7 +81,7 @@ impl BasePower {
 }
 
 /// The board's power management limits.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PowerLimits {
     /// Lowest settable.
     pub min: Option<Watts>,
@@ -88,7 +92,7 @@ pub struct PowerLimits {
 }
 
 /// A GPU model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Board {
     /// Catalogue id, `a100-80gb-pcie`; as a name in a spec, `a100_80gb_pcie`.
     pub id: String,
@@ -114,6 +118,10 @@ pub struct Board {
     pub base_power: Option<BasePower>,
     /// Where the facts come from.
     pub sources: Vec<String>,
+    /// Names of facts of the whole board that nobody captured in full, for warnings: `clocks`,
+    /// `power_limits`.
+    #[serde(default)]
+    pub unverified: Vec<String>,
     /// Invented to illustrate: no such numbers were measured.
     pub is_illustration: bool,
 }
@@ -125,6 +133,12 @@ impl Board {
         self.profiles.iter().find(|p| p.name == name)
     }
 
+    /// Compute slices of the whole board: those of its largest profile.
+    #[must_use]
+    pub fn n_compute_slices(&self) -> u32 {
+        self.profiles.iter().map(|p| p.n_compute_slices).max().unwrap_or(0)
+    }
+
     /// The base profile (no `+me`, no double memory) with this many compute slices: the one with the
     /// fewest memory slices, `1` → `1g.10gb` on an A100 80GB.
     #[must_use]
@@ -133,5 +147,69 @@ impl Board {
             .iter()
             .filter(|p| p.is_base && p.n_compute_slices == n_compute_slices)
             .min_by_key(|p| p.n_memory_slices)
+    }
+
+    /// What makes this no possible board, in words; empty for every built-in one. A board that a user
+    /// describes must pass before it is planned with: nothing downstream asks again.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        if self.n_memory_slices == 0 || self.n_memory_slices > MAX_MEMORY_SLICES {
+            faults.push(format!(
+                "{} memory slices; 1 to {MAX_MEMORY_SLICES} are possible",
+                self.n_memory_slices
+            ));
+        }
+        for (index, profile) in self.profiles.iter().enumerate() {
+            let name = &profile.name;
+            if self.profiles.iter().take(index).any(|other| other.name == *name) {
+                faults.push(format!("`{name}` is there twice"));
+            }
+            if profile.n_compute_slices == 0 || profile.n_memory_slices == 0 || profile.max_instances == 0 {
+                faults.push(format!("`{name}` has no slices or no instances"));
+            }
+            if profile.starts.is_empty() || !profile.starts.is_sorted_by(|a, b| a < b) {
+                faults.push(format!("the starts of `{name}` are empty or not ascending"));
+            }
+            let is_outside = |start: &u32| {
+                start.checked_add(profile.n_memory_slices).is_none_or(|end| end > self.n_memory_slices)
+            };
+            if profile.starts.iter().any(is_outside) {
+                faults.push(format!("`{name}` reaches beyond the last memory slice"));
+            }
+            if self.n_sms.zip(profile.n_sms).is_some_and(|(board, own)| own > board) {
+                faults.push(format!("`{name}` has more SMs than the board"));
+            }
+            let is_too_large = |own: Bytes| !own.get().is_finite() || own.get() <= 0.0;
+            if profile.memory.is_some_and(is_too_large)
+                || self.memory.zip(profile.memory).is_some_and(|(board, own)| own > board)
+            {
+                faults.push(format!("`{name}` has more memory than the board, or none"));
+            }
+        }
+        if !self.clocks.is_sorted_by(|a, b| a < b) {
+            faults.push("the clocks are not ascending".to_owned());
+        }
+        if let Some(limits) = self.power_limits {
+            let min = limits.min.unwrap_or(Watts(0.0));
+            let is_ordered = min.get() >= 0.0 && min <= limits.default && limits.default <= limits.max;
+            if !is_ordered || !limits.max.get().is_finite() {
+                faults.push("the power limits are not in the order min, default, max".to_owned());
+            }
+        }
+        if let Some(base) = &self.base_power {
+            if !base.points.is_sorted_by(|a, b| a.0 < b.0) {
+                faults.push("the base power is not ascending by clock".to_owned());
+            }
+            for (clock, watts) in &base.points {
+                if !watts.get().is_finite() || watts.get() < 0.0 {
+                    faults.push(format!("the base power at {clock} is not a power"));
+                }
+                if !self.clocks.is_empty() && !self.clocks.contains(clock) {
+                    faults.push(format!("base power is given at {clock}, which is not one of its clocks"));
+                }
+            }
+        }
+        faults
     }
 }

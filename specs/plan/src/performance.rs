@@ -9,6 +9,16 @@ use serde::{Deserialize, Serialize};
 mod fitted;
 pub use fitted::*;
 
+/// The built-in fitted models, embedded: board id and JSON text.
+const CATALOGUE: &[(&str, &str)] =
+    &[("a100-80gb-pcie", include_str!("../../performance/a100-80gb-pcie.json"))];
+
+/// The built-in fitted models measured on a board, as JSON text; `None` when there are none.
+#[must_use]
+pub fn catalogue(board: &str) -> Option<&'static str> {
+    CATALOGUE.iter().find(|(id, _)| *id == board).map(|(_, text)| *text)
+}
+
 /// One measured operating point. Closed loop: one batch in flight per process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
@@ -43,6 +53,9 @@ pub struct PerformanceTable {
     pub board: String,
     /// Where it comes from.
     pub source: String,
+    /// Invented to illustrate; nobody measured it.
+    #[serde(default)]
+    pub is_illustration: bool,
     /// The rows.
     pub measurements: Vec<Measurement>,
 }

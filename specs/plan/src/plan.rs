@@ -4,12 +4,17 @@
 //! gives the same bytes. Every number here is recomputed by [`check`] from the instances; the one
 //! that cannot be is [`Objective::bound`], which is the planner's claim.
 
+use crate::device::Board;
 use crate::units::Megahertz;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod check;
-pub use check::{CheckedPlan, Fault, check};
+mod metrics;
+pub mod sample;
+
+pub use check::{CheckedPlan, Fault, OPTIMAL_GAP, check};
+pub use metrics::gap;
 
 /// The version of the plan format this crate writes: minor is additive, major is breaking.
 pub const FORMAT_VERSION: &str = "1.0";
@@ -139,7 +144,8 @@ pub struct Instance {
     pub max_wait_ms: f64,
     /// Time of a batch of k requests (ms), for k = 1..batch.
     pub batch_times_ms: Vec<f64>,
-    /// Dynamic energy of a batch of k requests (J), for k = 1..batch; empty without power data.
+    /// Dynamic energy of a batch of k requests (J), for k = 1..batch; empty without power data. Of one
+    /// process's batch: `dynamic_power_w` is `processes * energy / time` of a full one.
     pub batch_energy_j: Vec<f64>,
     /// Offered rate (req/s).
     pub rate_rps: f64,
@@ -247,7 +253,7 @@ pub struct Accounting {
     pub carbon_intensity_g_per_kwh: Option<f64>,
     /// Embodied carbon of one board per hour of use (g).
     pub embodied_g_per_gpu_hour: f64,
-    /// Power usage effectiveness per node.
+    /// Power usage effectiveness per node; 1 for a node that is not listed.
     pub pue: std::collections::BTreeMap<String, f64>,
     /// Price of one board-hour per node (USD).
     pub price_per_gpu_hour: std::collections::BTreeMap<String, f64>,
@@ -295,6 +301,9 @@ pub struct Plan {
     pub limits: Vec<Limit>,
     /// Site facts.
     pub accounting: Accounting,
+    /// What is known of the boards that `gpus` and `unused` name, with the program's own changes: a plan
+    /// stands alone, without the catalogue of the version that made it.
+    pub boards: Vec<Board>,
     /// Used boards, by node and index.
     pub gpus: Vec<Gpu>,
     /// Boards that carry nothing.
