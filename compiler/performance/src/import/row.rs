@@ -2,6 +2,7 @@
 
 use super::column::{Columns, Field, Layout};
 use super::{Context, Faults, Line};
+use crate::predict::is_measured_as;
 use ent_plan::diagnostic::{Code, Span};
 use ent_plan::performance::Measurement;
 use ent_plan::units::{PerSecond, Seconds, Watts};
@@ -207,7 +208,8 @@ fn board_of(reader: &mut Reader<'_, '_>, context: &Context<'_>) -> Result<usize,
         });
     };
     let id = name.replace('_', "-").to_lowercase();
-    match context.boards.iter().position(|b| b.id == id) {
+    let exact = context.boards.iter().position(|b| b.id == id);
+    match exact.or_else(|| context.boards.iter().position(|b| is_measured_as(b, &id))) {
         Some(board) => Ok(board),
         None => {
             let known: Vec<&str> = context.boards.iter().map(|b| b.id.as_str()).collect();
