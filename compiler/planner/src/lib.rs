@@ -11,9 +11,11 @@ pub mod explain;
 pub mod formulate;
 pub mod problem;
 pub mod solve;
+pub mod lp;
 mod weights;
 
 pub use formulate::formulate;
+pub use lp::lp;
 pub use problem::{Problem, Solution};
 pub use solve::{Control, Progress, SolverFault};
 
@@ -92,7 +94,7 @@ pub fn plan(
 }
 
 /// Solves a problem, with exact mean powers from the performance data.
-pub(crate) fn solve(
+pub fn solve(
     program: &Program,
     performance: &PerformanceSet,
     problem: &Problem,
@@ -111,7 +113,7 @@ pub(crate) fn solve(
         }
         let cell = problem.cells[p.cell];
         let board = problem.classes[cell.class].board;
-        let asked = &program.services[service];
+        let asked = &program.services[problem.services[service].index];
         let watts = performance
             .get(asked.model.value, board)
             .and_then(|m| m.predict(&program.boards[board], p.key))

@@ -360,7 +360,9 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             if added > 0 && !self.control.is_over() {
                 continue;
             }
-            if unserved > 1e-7 {
+            // With part of a service left unserved at a penalty, the value still bounds every plan; it says
+            // nothing more only while the penalty is too low to matter.
+            if unserved > 1e-7 && relaxed.value + bound_loss < self.upper() {
                 if self.master.raise_penalty()? {
                     continue;
                 }

@@ -177,10 +177,10 @@ impl<'a> Master<'a> {
 
     /// Makes leaving a service unserved dearer; true while that makes sense.
     pub(super) fn raise_penalty(&mut self) -> Result<bool, SolverFault> {
-        if self.penalty > 1e4 * penalty(self.problem) {
+        if self.penalty > 1e2 * penalty(self.problem) {
             return Ok(false);
         }
-        self.penalty *= 50.0;
+        self.penalty *= 20.0;
         let model = self.model.as_mut().ok_or(SolverFault::Lost)?;
         for &column in &self.artificial {
             model.change_column_cost(column, self.penalty);
@@ -190,15 +190,23 @@ impl<'a> Master<'a> {
 
     /// Solves it. The second value is how much of all services is left unserved.
     pub(super) fn solve(&mut self) -> Result<(Relaxed, f64), SolverFault> {
-        let model = self.model.take().ok_or(SolverFault::Lost)?;
-        let solved = model.try_solve()?;
-        let status = solved.status();
-        let value = solved.objective_value();
-        let solution = solved.get_solution();
-        self.model = Some(Model::from(solved));
-        if status != HighsModelStatus::Optimal {
-            return Err(SolverFault::Status(format!("{status:?}")));
-        }
+        let mut model = self.model.take().ok_or(SolverFault::Lost)?;
+        let mut attempts = ["ipm", "simplex"].into_iter();
+        let (value, solution) = loop {
+            let solved = model.try_solve()?;
+            let status = solved.status();
+            let value = solved.objective_value();
+            let solution = solved.get_solution();
+            model = Model::from(solved);
+            if status == HighsModelStatus::Optimal {
+                break (value, solution);
+            }
+            // Warm starts sometimes leave simplex without a verdict: another method from scratch has one.
+            let Some(solver) = attempts.next() else { return Err(SolverFault::Status(format!("{status:?}"))) };
+            model.try_set_option("solver", solver)?;
+        };
+        model.try_set_option("solver", "choose")?;
+        self.model = Some(model);
         let duals = solution.dual_rows();
         let at = |row: usize| duals.get(row).copied().unwrap_or(0.0);
         let (n_cells, n_services) = (self.cell_rows.len(), self.service_rows.len());
