@@ -155,7 +155,7 @@ fn too_few_measurements_are_refused() {
 fn a_fitted_file_is_read_as_it_was_written_and_damage_is_seen() {
     let model = fitted(&table(NET, &[1, 2, 7], &[1, 4], 0.02));
     let text = serde_json::to_string(&file(None, vec![model.clone()])).unwrap();
-    assert_eq!(read_models(&text).unwrap(), [model.clone()]);
+    assert_eq!(read_models(&text).unwrap(), std::slice::from_ref(&model));
     assert!(read_models(&text.replace("\"1.0\"", "\"9.0\"")).unwrap_err().contains("format version"));
     assert!(read_models("{}").is_err() && read_models("[1,2]").is_err());
     let board = fixture::board();
