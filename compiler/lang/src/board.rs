@@ -4,6 +4,8 @@
 //! supplies is marked as the user's own, or as invented when it says `illustration = true`. The board's
 //! id is the block's name, so that performance files can name it.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "any other value is of the wrong type")]
+
 use crate::ast::{Block, Name};
 use crate::context::Context;
 use crate::declarations::Declarations;

@@ -2,6 +2,8 @@
 //!
 //! Every check of a number's range is here or in the caller's arguments. `None` means it was reported.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "any other value is of the wrong type")]
+
 use crate::ast::Expr;
 use crate::context::Context;
 use crate::quantity::{Kind, Quantity, meaning};
@@ -67,14 +69,15 @@ impl Context<'_> {
         let is_short = !written.is_empty() && written.len() <= 40 && !written.contains('\n');
         let is_plain = found.dimension == Kind::Ratio.dimension();
         let mut help = kind.example().to_owned();
-        if is_short && kind == Kind::Rate && found.dimension == Kind::Time.dimension() {
-            help.push_str(&format!("; did you mean `1 / {written}`?"));
-        } else if is_short && kind == Kind::Time && found.dimension == Kind::Rate.dimension() {
+        let is_inverse = [(Kind::Rate, Kind::Time), (Kind::Time, Kind::Rate)]
+            .iter()
+            .any(|(wanted, other)| kind == *wanted && found.dimension == other.dimension());
+        if is_short && is_inverse {
             help.push_str(&format!("; did you mean `1 / {written}`?"));
         } else if is_short && kind == Kind::Price && found.dimension == Kind::Money.dimension() {
             help.push_str(&format!("; did you mean `{written} per hour`?"));
         } else if is_short && is_plain && written.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
-            help.push_str(&format!("; did you mean `{written} {}`?", kind.unit()));
+            help.push_str(&format!("; did you mean `{written} {}`?", kind.likely_unit()));
         }
         let problem =
             Diagnostic::error(Code::UnitMismatch, span, format!("expected {}, found {what}", kind.words()))

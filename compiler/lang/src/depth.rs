@@ -70,11 +70,7 @@ fn brackets(text: &str, mut visit: impl FnMut(usize, u8) -> bool) {
                 at = line_end(at);
                 continue;
             }
-            b'(' | b'[' | b'{' | b')' | b']' | b'}' => {
-                if !visit(at, byte) {
-                    return;
-                }
-            }
+            b'(' | b'[' | b'{' | b')' | b']' | b'}' if !visit(at, byte) => return,
             _ => {}
         }
         at += 1;

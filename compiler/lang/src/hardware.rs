@@ -1,5 +1,7 @@
 //! `hardware` blocks → nodes, and the boards they use.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "any other value is of the wrong type")]
+
 use crate::ast::{Block, Name};
 use crate::board::{self, Boards};
 use crate::context::Context;

@@ -1,5 +1,7 @@
 //! `carbon` and `objective` blocks → what is known of the electricity, and what to minimise.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "any other value is of the wrong type")]
+
 use crate::ast::Block;
 use crate::context::Context;
 use crate::fields::{Fields, Shape};

@@ -4,6 +4,8 @@
 //! [`ItemKind::Broken`], so that the rest is read and one mistake is reported once. Time is linear in
 //! the text; recursion is bounded by [`MAX_DEPTH`]. This is the only file that knows pest.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "each place takes the few rules it knows; words for all are matched one by one")]
+
 use crate::ast::Unit;
 use crate::ast::{
     Argument, Ast, Block, Comment, Element, Expr, ExprKind, Item, ItemKind, List, Name, Operator,
@@ -247,6 +249,9 @@ impl<'a> Reader<'a> {
         let start = self.base + pair.as_span().start();
         let head = pair.as_str().split(['\n', '\r', '{']).next().unwrap_or("");
         let names = declared_words(head);
+        if starts_entry(head) {
+            self.open_brackets = 0;
+        }
         let continues = self.open_brackets > 0;
         self.open_brackets = depth::brackets_left_open(self.open_brackets, head);
         if !continues && self.diagnostics.len() <= MAX_SYNTAX_ERRORS {
@@ -547,19 +552,28 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The names a broken line seems to be about: `rate = = 5` is about `rate`, `let x =` about `x`.
+/// The names a broken line seems to be about: `rate = = 5` is about `rate`, `let x =` about `x`. First its
+/// first two words, then every word before an `=`.
 fn declared_words(head: &str) -> Vec<String> {
-    head.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .filter(|w| !w.is_empty())
-        .take(2)
-        .map(str::to_owned)
-        .collect()
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = head.split(|c| !is_word(c)).filter(|w| !w.is_empty()).take(2);
+    let assigned = head.split('=').rev().skip(1).take(16).filter_map(|part| {
+        part.trim_end().rsplit(|c| !is_word(c)).next().filter(|word| !word.is_empty())
+    });
+    words.chain(assigned).map(str::to_owned).collect()
+}
+
+/// Whether a line starts an entry rather than going on with the one before it.
+fn starts_entry(head: &str) -> bool {
+    let end = head.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(head.len());
+    let (word, rest) = head.split_at(end);
+    matches!(word, "let" | "param" | "import") || (!word.is_empty() && rest.trim_start().starts_with('='))
 }
 
 /// A rule as the user knows it.
 fn rule_in_words(rule: Rule) -> &'static str {
     match rule {
-        Rule::EOI | Rule::end | Rule::newline => syntax_error::END,
+        Rule::EOI | Rule::end => syntax_error::END,
         Rule::program | Rule::body | Rule::strict => "an entry",
         Rule::setting | Rule::value | Rule::promise | Rule::sum | Rule::product => "a value",
         Rule::factor | Rule::negative | Rule::atom | Rule::paren | Rule::list => "a value",
@@ -571,7 +585,7 @@ fn rule_in_words(rule: Rule) -> &'static str {
         Rule::limit | Rule::kw_limit => "`limit`",
         Rule::minimize | Rule::kw_minimize => "`minimize`",
         Rule::attribute => "an attribute",
-        Rule::block | Rule::top_level | Rule::top_block => "a block",
+        Rule::block => "a block",
         Rule::block_name | Rule::word => "a name",
         Rule::range | Rule::dots => "`..`",
         Rule::over | Rule::kw_over => "`over`",
@@ -579,8 +593,8 @@ fn rule_in_words(rule: Rule) -> &'static str {
         Rule::kw_as => "`as`",
         Rule::kw_step => "`step`",
         Rule::element | Rule::argument => "a value",
-        Rule::gap | Rule::WHITESPACE | Rule::word_char => "a space",
-        Rule::comment => "a comment",
+        Rule::gap | Rule::WHITESPACE | Rule::word_char | Rule::e_space | Rule::newline => syntax_error::SPACE,
+        Rule::comment => syntax_error::SPACE,
         Rule::string | Rule::e_string => "a text in quotes",
         Rule::percentile => "a percentile like `p99`",
         Rule::unit | Rule::unit_word | Rule::time_word => "a unit",
@@ -596,6 +610,7 @@ fn rule_in_words(rule: Rule) -> &'static str {
         Rule::close_paren => "`)`",
         Rule::open_bracket | Rule::tensor => "`[`",
         Rule::close_bracket => "`]`",
-        Rule::e_block | Rule::e_head | Rule::e_item => "an entry",
+        Rule::reserved => "a word of the language",
+        Rule::e_dedent | Rule::e_block | Rule::e_head | Rule::e_item => "an entry",
     }
 }

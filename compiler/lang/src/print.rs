@@ -4,6 +4,8 @@
 //! empty line between entries. Comments are kept; those inside an expression stand before its entry.
 //! Printing what was printed changes nothing.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "only a bare number is printed close")]
+
 use crate::ast::{Ast, Block, Expr, ExprKind, Item, ItemKind, List, Name, Unit};
 use std::fmt::Write as _;
 
@@ -48,10 +50,18 @@ fn items(text: &mut String, items: &[Item], indent: usize, is_top: bool) {
                 flush(text, &mut lines);
                 multiline_block(text, block, item, indent);
             }
-            kind => lines.push(line(kind, item, indent)),
-        }
-        if matches!(lines.last(), Some(line) if line.right.contains('\n')) {
-            flush(text, &mut lines);
+            kind => {
+                let line = line(kind, item, indent);
+                // A value of several lines is not aligned with what is around it.
+                let is_tall = line.right.contains('\n');
+                if is_tall {
+                    flush(text, &mut lines);
+                }
+                lines.push(line);
+                if is_tall {
+                    flush(text, &mut lines);
+                }
+            }
         }
     }
     flush(text, &mut lines);

@@ -134,6 +134,11 @@ impl Kind {
     pub(crate) fn unit(self) -> &'static str {
         self.facts().3
     }
+
+    /// The unit that a bare number most likely lacks.
+    pub(crate) fn likely_unit(self) -> &'static str {
+        if self == Self::Time { "ms" } else { self.unit() }
+    }
 }
 
 /// How many base units one unit is, as a fraction.

@@ -1,5 +1,7 @@
 //! `model` and `service` blocks → models and services.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "any other value is of the wrong type")]
+
 use crate::ast::{Block, Name};
 use crate::board;
 use crate::context::Context;

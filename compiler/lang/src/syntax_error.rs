@@ -5,8 +5,15 @@ use ent_plan::diagnostic::{Code, Diagnostic, FileId, Span};
 /// The words for the end of an entry.
 pub(crate) const END: &str = "the end of the line";
 
+/// The words for what may stand anywhere, and is never worth naming.
+pub(crate) const SPACE: &str = "a space";
+
+/// What may continue a value: not named where something else is needed.
+const CONTINUATIONS: [&str; 9] = [SPACE, "an operator", "`..`", "`x`", "`over`", "`step`", "`:`", "`.`", "a unit"];
+
 /// A syntax error at a byte, from the words of what could have stood there.
 pub(crate) fn expected(file: FileId, text: &str, at: usize, expected: &[&str]) -> Diagnostic {
+    let at = back_to_code(text, at);
     let (found, length) = found_at(text, at);
     let start = u32::try_from(at.min(text.len())).unwrap_or(u32::MAX);
     let span = Span { file, start, end: start.saturating_add(u32::try_from(length).unwrap_or(u32::MAX)) };
@@ -19,6 +26,8 @@ pub(crate) fn expected(file: FileId, text: &str, at: usize, expected: &[&str]) -
         problem = problem.help("write numbers with one decimal point: `1391.97`");
     } else if wanted == END && text.get(at..).is_some_and(|t| t.starts_with(|c: char| c.is_alphanumeric())) {
         problem = problem.help("start the next attribute on its own line, or put a `,` before it");
+    } else if text.get(at..).is_some_and(|t| t.starts_with(['<', '>', '≤'])) {
+        problem = problem.help("write `<=`; promises and limits are upper bounds");
     } else if wanted.contains("a value") && found == END {
         problem = problem.help("write the value on the same line");
     }
@@ -37,13 +46,14 @@ fn wanted(expected: &[&str]) -> String {
         }
     }
     if words.contains(&"a value") {
-        words.retain(|w| {
-            !matches!(*w, "a number" | "a text in quotes" | "an operator" | "a name" | "`(`" | "`[`")
-        });
-        words.retain(|w| *w != "a percentile like `p99`");
+        let parts = ["a number", "a text in quotes", "a name", "a percentile like `p99`", "a word of the language"];
+        words.retain(|w| !parts.contains(w) && !matches!(*w, "an operator" | "`(`" | "`[`"));
     }
-    if words.len() > 1 {
-        words.retain(|w| *w != "a comment" && *w != "an operator");
+    if words.iter().any(|w| !CONTINUATIONS.contains(w) && !matches!(*w, "`(`" | "`[`")) {
+        words.retain(|w| !CONTINUATIONS.contains(w));
+    }
+    if words.iter().any(|w| matches!(*w, "`,`" | "`)`" | "`]`")) && !words.contains(&"a value") {
+        words.retain(|w| !matches!(*w, "`(`" | "`[`"));
     }
     match words.as_slice() {
         [] => "something else".to_owned(),
@@ -52,11 +62,48 @@ fn wanted(expected: &[&str]) -> String {
     }
 }
 
+/// Where a line begins with what cannot be, the end of the code before it: what is missing is missing there.
+fn back_to_code(text: &str, at: usize) -> usize {
+    let mut at = at;
+    loop {
+        let before = text.get(..at).unwrap_or("");
+        let line = before.rfind(['\n', '\r']).map_or(0, |i| i + 1);
+        let code = code_end(before.get(line..).unwrap_or(""));
+        // A line that begins here, below another: look at the one above.
+        if code == 0 && line > 0 && (at > line || text.get(at..).is_some_and(|t| !t.is_empty())) {
+            at = line - 1;
+            continue;
+        }
+        let is_moved = text.get(line + code..at).is_some_and(|gap| gap.contains("//"));
+        let rest = text.get(at..).unwrap_or("");
+        let is_at_end = rest.starts_with(['\n', '\r']);
+        return if is_moved || is_at_end { line + code } else { at };
+    }
+}
+
+/// How long a line is without its comment and the spaces before it.
+fn code_end(line: &str) -> usize {
+    let mut is_text = false;
+    let mut end = line.len();
+    for (i, c) in line.char_indices() {
+        match c {
+            '"' => is_text = !is_text,
+            '/' if !is_text && line.get(i + 1..).is_some_and(|l| l.starts_with('/')) => {
+                end = i;
+                break;
+            }
+            _ => {}
+        }
+    }
+    line.get(..end).unwrap_or("").trim_end().len()
+}
+
 /// What stands at a byte, in words, and how long it is.
 fn found_at(text: &str, at: usize) -> (String, usize) {
     let rest = text.get(at..).unwrap_or("");
     let Some(first) = rest.chars().next() else { return ("the end of the file".to_owned(), 0) };
-    if first == '\n' || first == '\r' || rest.starts_with("//") {
+    let code = rest.trim_start_matches([' ', '\t']);
+    if code.starts_with(['\n', '\r']) || code.starts_with("//") {
         return (END.to_owned(), 0);
     }
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
@@ -102,6 +149,13 @@ pub(crate) fn foreign_habit(span: Span, head: &str) -> Option<Diagnostic> {
             Diagnostic::error(Code::Syntax, at(offset, 1), "expected `=`, found `:`")
                 .label("expected `=`")
                 .help(format!("write `{} =`", words.get(..name).unwrap_or(""))),
+        );
+    }
+    if name > 0 && sign.starts_with("==") {
+        return Some(
+            Diagnostic::error(Code::Syntax, at(offset, 2), "expected `=`, found `==`")
+                .label("expected `=`")
+                .help("write one `=`"),
         );
     }
     if let Some(quote) = head.find('\'') {

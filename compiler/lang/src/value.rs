@@ -3,6 +3,8 @@
 //! Parts of lists, calls, ranges and promises are single values, so that values are never deep and never
 //! grow by naming each other. What went wrong is reported once and becomes [`Value::Poison`].
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "any other value is of the wrong type")]
+
 use crate::ast::{Argument, Expr, ExprKind, Operator};
 use crate::context::Context;
 use crate::quantity::{Fault, Quantity, meaning, similar_unit};

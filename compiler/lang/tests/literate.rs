@@ -1,9 +1,12 @@
 //! Documents → tests: every `ent` fence of the language's documents is compiled and must say what it says.
 //!
 //! In a fence, `// error: [code] "underlined"` (or `warning`) ends the line that a diagnostic starts on; a
-//! message may follow, and a line `// help: text` below it. Nothing else may be reported. A fence marked
+//! message may follow, and a line `// help: text` below it; `// ^ error: …` is about the line above. Nothing else may be reported. A fence marked
 //! `part` gets what a program lacks from a file of its own; `file="name"` is a file for the fences below it
-//! in its section; `set="name=value"` sets a param.
+//! in its section; `set="name=value"` sets a param, and `// --set error: …` expects an error of that setting.
+//! A fence marked `before` is formatted and must become the fence marked `after` below it.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test stops where its document is wrong")]
 
 use ent_lang::{Options, compile, format, parse, print};
 use ent_plan::diagnostic::{Code, Diagnostic, FileId, Severity, Sources};
@@ -90,13 +93,14 @@ fn outcome(fence: &Fence, files: &BTreeMap<String, String>) -> (Vec<Diagnostic>,
 /// `line: severity: [code] "underlined"`, and what else is said.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Expectation {
+    file: String,
     line: usize,
     head: String,
     message: Option<String>,
     help: Option<String>,
 }
 
-fn expectations(text: &str) -> Vec<Expectation> {
+fn expectations(file: &str, text: &str) -> Vec<Expectation> {
     let mut found: Vec<Expectation> = Vec::new();
     for (i, line) in text.lines().enumerate() {
         if let Some(help) = line.trim().strip_prefix("// help: ") {
@@ -105,7 +109,9 @@ fn expectations(text: &str) -> Vec<Expectation> {
         }
         for (at, _) in line.match_indices("// ") {
             let rest = &line[at + 3..];
-            if !rest.starts_with("error: [") && !rest.starts_with("warning: [") {
+            let (is_above, rest) = rest.strip_prefix("^ ").map_or((false, rest), |rest| (true, rest));
+            let is_setting = rest.starts_with("--set error: [");
+            if !rest.starts_with("error: [") && !rest.starts_with("warning: [") && !is_setting {
                 continue;
             }
             let rest = rest.split(" // ").next().unwrap();
@@ -113,8 +119,9 @@ fn expectations(text: &str) -> Vec<Expectation> {
             let end = rest.rfind("\" ").filter(|end| *end > quote).unwrap_or(rest.rfind('"').unwrap());
             let message = rest[end + 1..].trim();
             found.push(Expectation {
-                line: i + 1,
-                head: rest[..=end].to_owned(),
+                file: if is_setting { "--set".to_owned() } else { file.to_owned() },
+                line: if is_setting { 1 } else { i + usize::from(!is_above) },
+                head: rest[..=end].trim_start_matches("--set ").to_owned(),
                 message: (!message.is_empty()).then(|| message.to_owned()),
                 help: None,
             });
@@ -127,6 +134,7 @@ fn said(diagnostic: &Diagnostic, sources: &Sources) -> Expectation {
     let severity = if diagnostic.severity == Severity::Error { "error" } else { "warning" };
     let underlined = sources.snippet(diagnostic.primary.span).lines().next().unwrap_or("");
     Expectation {
+        file: sources.get(diagnostic.primary.span.file).unwrap().name.clone(),
         line: sources.position(diagnostic.primary.span).0,
         head: format!("{severity}: [{}] \"{underlined}\"", diagnostic.code.word()),
         message: Some(diagnostic.message.clone()),
@@ -135,7 +143,8 @@ fn said(diagnostic: &Diagnostic, sources: &Sources) -> Expectation {
 }
 
 fn matches(expected: &Expectation, said: &Expectation) -> bool {
-    expected.line == said.line
+    expected.file == said.file
+        && expected.line == said.line
         && expected.head == said.head
         && (expected.message.is_none() || expected.message == said.message)
         && (expected.help.is_none() || expected.help == said.help)
@@ -146,7 +155,11 @@ fn judge(fence: &Fence, files: &BTreeMap<String, String>) -> String {
     let (diagnostics, sources) = outcome(fence, files);
     let mut said: Vec<Expectation> = diagnostics.iter().map(|d| said(d, &sources)).collect();
     let mut wrong = String::new();
-    for expected in expectations(&fence.text) {
+    let mut expected = expectations("program.ent", &fence.text);
+    for (name, text) in files.iter().filter(|(name, _)| sources.find(name).is_some()) {
+        expected.extend(expectations(name, text));
+    }
+    for expected in expected {
         match said.iter().position(|s| matches(&expected, s)) {
             Some(at) => {
                 said.remove(at);
@@ -159,7 +172,7 @@ fn judge(fence: &Fence, files: &BTreeMap<String, String>) -> String {
     }
     for diagnostic in &diagnostics {
         let help = diagnostic.help.as_deref().unwrap_or("");
-        if help.is_empty() || diagnostic.message.is_empty() || diagnostic.message.ends_with('.') {
+        if (help.is_empty() && diagnostic.code != Code::Syntax) || diagnostic.message.is_empty() || diagnostic.message.ends_with('.') {
             writeln!(wrong, "  no help, or a full stop: {diagnostic:?}").unwrap();
         }
     }
@@ -185,7 +198,21 @@ fn run(path: &Path, report: &mut String) -> usize {
     let mut count = 0;
     for section in sections(&text) {
         let mut files = BTreeMap::new();
+        let mut before: Option<Fence> = None;
         for fence in section {
+            if fence.info == "before" {
+                before = Some(fence);
+                continue;
+            }
+            if fence.info == "after" {
+                count += 1;
+                let formatted = format(&before.take().expect("`before` comes before `after`").text);
+                if formatted.as_ref() != Ok(&fence.text) {
+                    let shown = formatted.unwrap_or_else(|problems| format!("{problems:?}"));
+                    writeln!(report, "{}:{} is formatted as\n{shown}", path.display(), fence.line).unwrap();
+                }
+                continue;
+            }
             if let Some(name) = fence.option("file") {
                 files.insert(name.to_owned(), fence.text.clone());
                 continue;
@@ -223,7 +250,7 @@ fn the_language_reference_is_true() {
     let mut report = String::new();
     let count = run(&root().join("specs/language.md"), &mut report);
     assert!(report.is_empty(), "\n{report}");
-    assert!(count >= 15, "only {count} examples were found");
+    assert!(count >= 12, "only {count} examples were found");
 }
 
 /// The codes that this crate reports: each page shows the mistake and its repair.
@@ -261,7 +288,7 @@ fn the_pages_of_the_language_diagnostics_show_them_and_their_repair() {
         if !fences.iter().any(|f| f.text.contains(&marker)) {
             writeln!(report, "{}: no example of the mistake", path.display()).unwrap();
         }
-        if !fences.iter().any(|f| expectations(&f.text).is_empty()) {
+        if !fences.iter().any(|f| expectations("", &f.text).is_empty()) {
             writeln!(report, "{}: no example of the repair", path.display()).unwrap();
         }
         assert!(text.starts_with(&format!("# {}\n", code.word())), "{}", path.display());

@@ -2,6 +2,7 @@
 //!
 //! Pure: callers read files and hand over text. Nothing here knows a solver or a machine.
 
+pub mod colocation;
 pub mod fit;
 pub mod import;
 pub mod load;

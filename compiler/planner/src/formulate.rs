@@ -62,6 +62,7 @@ pub fn formulate(
         );
         let replicas = service.replicas.as_ref().map_or((1, u32::MAX), |r| (r.value.min.max(1), r.value.max));
         services.push(ServiceProblem {
+            index,
             name: service.name.value.clone(),
             rate: service.rate.value.get(),
             replicas,

@@ -113,7 +113,7 @@ pub fn solve(
         }
         let cell = problem.cells[p.cell];
         let board = problem.classes[cell.class].board;
-        let asked = &program.services[service];
+        let asked = &program.services[problem.services[service].index];
         let watts = performance
             .get(asked.model.value, board)
             .and_then(|m| m.predict(&program.boards[board], p.key))

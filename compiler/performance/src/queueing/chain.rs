@@ -2,22 +2,27 @@
 //!
 //! Batch starts form a Markov chain on (requests waiting, arrival phase): a batch takes all that wait,
 //! at most `batch`; what arrives meanwhile waits for the next; an executor that finds too few idles
-//! until enough wait or the oldest is out of patience. The chain is solved exactly (up to truncation of
-//! the queue and steps of the patience timer) by the elimination of Grassmann, Taksar and Heyman, which
-//! subtracts nothing and so loses no digits.
+//! until enough wait or the oldest is out of patience. The chain is solved exactly (up to steps of the
+//! patience timer and, for bursty arrivals, truncation of the queue) by the elimination of Grassmann,
+//! Taksar and Heyman, which subtracts nothing and so loses no digits. For Poisson and Erlang arrivals
+//! everything beyond a full batch is first folded onto the rest by the walk's ladder heights.
 //!
 //! Time is counted in mean gaps between arrivals.
 
+use super::ladder::{Ladder, ladder};
 use super::phases::{Counts, Phases};
 
 /// Steps of the patience timer.
 const TIMER_STEPS: usize = 24;
 
 /// Longest queue that is followed; the tail beyond it is lumped.
-const MOST_LEVELS: usize = 3000;
+const MOST_LEVELS: usize = 2000;
 
 /// Natural logarithm of the share of queue lengths that truncation may lump.
-const TRUNCATION: f64 = 10.0;
+const TRUNCATION: f64 = 9.0;
+
+/// The same where longer queues cost little.
+const FINE_TRUNCATION: f64 = 16.0;
 
 /// A batch server and its arrivals, in mean gaps.
 pub(super) struct Load<'a> {
@@ -44,6 +49,8 @@ pub(super) struct Chain {
     pub(super) batch: usize,
     /// Share of batch starts that find q requests in phase j, at `(q - 1) * m + j`.
     pub(super) starts: Vec<f64>,
+    /// Share of batch starts that find more than that.
+    pub(super) beyond: f64,
     /// Requests that arrive to an idle executor and an empty queue, per batch.
     pub(super) idle: f64,
     /// Present when batches wait to fill.
@@ -57,6 +64,7 @@ impl Chain {
         for (i, p) in self.starts.iter().enumerate() {
             sizes[(i / self.m).min(self.batch - 1)] += p;
         }
+        sizes[self.batch - 1] += self.beyond;
         sizes
     }
 }
@@ -84,8 +92,9 @@ struct Builder<'a> {
     timer: Option<Timer>,
 }
 
-/// Solves the chain; `None` when the server cannot keep up.
-pub(super) fn solve(load: &Load<'_>) -> Option<Chain> {
+/// Solves the chain; `None` when the server cannot keep up. Queues that make a request wait for longer
+/// than `reach` need not be told apart.
+pub(super) fn solve(load: &Load<'_>, reach: f64) -> Option<Chain> {
     let batch = load.times.len();
     let full = *load.times.last()?;
     let utilisation = full / batch as f64;
@@ -94,18 +103,24 @@ pub(super) fn solve(load: &Load<'_>) -> Option<Chain> {
     }
     let m = load.phases.m;
     let counts = load.phases.counts(&load.times);
-    let widest = counts.iter().map(|c| c.first + c.len(m)).max().unwrap_or(1);
-    let decay = load.variation.max(0.1) * utilisation / (2.0 * (1.0 - utilisation));
-    let tail = (TRUNCATION * decay).ceil().min(MOST_LEVELS as f64) as usize;
-    let levels = (widest + tail).max(batch + 2).min(MOST_LEVELS.max(batch + 2));
+    let widest = counts.iter().map(|c| c.first + c.len(m)).max().unwrap_or(1).max(batch + 1);
     let timer = (load.wait > 0.0 && batch > 1).then(|| {
         let step = load.wait / TIMER_STEPS as f64;
         Timer { step, counts: load.phases.short_or_long(step) }
     });
-    let builder = Builder { load, batch, m, levels, counts, timer };
-    let starts = builder.stationary(widest);
+    let mut builder = Builder { load, batch, m, levels: widest, counts, timer };
+    let ladder = if load.phases.is_erlang { ladder(batch * m, full * m as f64) } else { None };
+    let (starts, beyond) = match ladder {
+        Some(ladder) => builder.fold(&ladder, reach),
+        None => {
+            let decay = load.variation.max(0.1) * utilisation / (2.0 * (1.0 - utilisation));
+            let tail = (TRUNCATION * decay).ceil().min(MOST_LEVELS as f64) as usize;
+            builder.levels = widest + tail;
+            (builder.eliminate(widest), 0.0)
+        }
+    };
     let (idle, filling) = builder.between(&starts);
-    Some(Chain { m, batch, starts, idle, filling })
+    Some(Chain { m, batch, starts, beyond, idle, filling })
 }
 
 impl Builder<'_> {
@@ -241,23 +256,72 @@ impl Builder<'_> {
         (idle, filling)
     }
 
-    /// The stationary distribution of the chain.
-    fn stationary(&self, widest: usize) -> Vec<f64> {
+    /// Rows of the chain for batches that leave nothing waiting, by (batch, phase) of their start.
+    fn boundary(&self) -> impl Iterator<Item = Vec<f64>> {
+        (0..self.batch * self.m).map(|s| {
+            let mut next = self.empty();
+            self.complete(s / self.m + 1, s % self.m, 1.0, &mut next);
+            self.fill(&mut next, None);
+            next.row
+        })
+    }
+
+    /// The stationary distribution, longer queues than a batch folded away by the walk's ladders; and
+    /// the share of queues that are longer than listed.
+    fn fold(&self, ladder: &Ladder, reach: f64) -> (Vec<f64>, f64) {
+        let (m, n) = (self.m, self.batch * self.m);
+        let above = self.levels * m - n;
+        let falls: Vec<f64> = ladder.descend.iter().rev().copied().collect();
+        let mut inside = vec![0.0; n * n];
+        let mut visits = vec![0.0; n * above];
+        for (s, mut row) in self.boundary().enumerate() {
+            for at in (n..row.len()).rev() {
+                let p = row[at];
+                if p > 0.0 {
+                    visits[s * above + at - n] = p * ladder.stay;
+                    for (to, fall) in row[at - n..at].iter_mut().zip(&falls) {
+                        *to += p * fall;
+                    }
+                }
+            }
+            inside[s * n..(s + 1) * n].copy_from_slice(&row[..n]);
+        }
+        let mut starts = stationary(&mut inside, n);
+        // Long enough for the tail to have become geometric, and to tell what the caller asks.
+        let full = self.load.times[self.batch - 1];
+        let settled = self.batch + 2 * ladder.ascend.len().div_ceil(m);
+        let needed = ((reach / full + 2.0) * self.batch as f64).min(FINE_TRUNCATION / (1.0 - ladder.ratio));
+        let length = settled.max(needed as usize).min(50 * MOST_LEVELS) * m;
+        starts.resize(length, 0.0);
+        for s in 0..n {
+            let weight = starts[s];
+            for (to, v) in starts[n..].iter_mut().zip(&visits[s * above..(s + 1) * above]) {
+                *to += weight * v;
+            }
+        }
+        for at in n..length {
+            let p = starts[at];
+            for (to, rise) in starts[at + 1..].iter_mut().zip(&ladder.ascend) {
+                *to += p * rise;
+            }
+        }
+        let beyond = starts[length - 1] * ladder.ratio / (1.0 - ladder.ratio);
+        let total: f64 = starts.iter().sum::<f64>() + beyond;
+        starts.iter_mut().for_each(|p| *p /= total);
+        (starts, beyond / total)
+    }
+
+    /// The stationary distribution of the chain with the queue cut off at `levels`.
+    fn eliminate(&self, widest: usize) -> Vec<f64> {
         let (m, batch) = (self.m, self.batch);
         let states = self.levels * m;
-        let width = (widest.max(batch) + 1) * m;
+        let width = (widest + 1) * m;
         // Row s holds columns base(s) .. base(s) + width: no batch takes more than `batch` requests.
         let base = |s: usize| (s / m).saturating_sub(batch) * m;
         let mut rows = vec![0.0; states * width];
-        for k in 1..=batch.min(self.levels) {
-            for j in 0..m {
-                let mut next = self.empty();
-                self.complete(k, j, 1.0, &mut next);
-                self.fill(&mut next, None);
-                let s = (k - 1) * m + j;
-                let n = width.min(states);
-                rows[s * width..s * width + n].copy_from_slice(&next.row[..n]);
-            }
+        for (s, row) in self.boundary().enumerate() {
+            let n = width.min(states);
+            rows[s * width..s * width + n].copy_from_slice(&row[..n]);
         }
         let counts = &self.counts[batch - 1];
         for q in batch + 1..=self.levels {
@@ -310,4 +374,34 @@ impl Builder<'_> {
         starts.iter_mut().for_each(|p| *p /= total);
         starts
     }
+}
+
+/// Stationary distribution, up to a factor, of an n x n transition matrix, row by row.
+fn stationary(matrix: &mut [f64], n: usize) -> Vec<f64> {
+    for last in (1..n).rev() {
+        let (before, after) = matrix.split_at_mut(last * n);
+        let leaving = &after[..last];
+        let total: f64 = leaving.iter().sum();
+        let scale = if total > 0.0 { 1.0 / total } else { 0.0 };
+        for row in before.chunks_exact_mut(n) {
+            let factor = row[last] * scale;
+            row[last] = factor;
+            if factor > 0.0 {
+                for (to, p) in row[..last].iter_mut().zip(leaving) {
+                    *to += factor * p;
+                }
+            }
+        }
+    }
+    let mut shares = vec![0.0; n];
+    if let Some(first) = shares.first_mut() {
+        *first = 1.0;
+    }
+    for s in 0..n {
+        let weight = shares[s];
+        for to in s + 1..n {
+            shares[to] += weight * matrix[s * n + to];
+        }
+    }
+    shares
 }

@@ -6,11 +6,13 @@
 use ent_lang::program::Arrivals;
 
 mod chain;
+mod even;
+mod ladder;
 mod phases;
 mod sojourn;
 
 use chain::Load;
-use phases::Phases;
+use phases::{MOST_PHASES, Phases};
 use sojourn::{Sojourn, Tails};
 
 /// A batch server: `processes` executors that share one queue.
@@ -36,6 +38,14 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
+    fn idle(server: BatchServer<'_>) -> Self {
+        let batch = server.batch_times.len();
+        let mut batch_sizes = vec![0.0; batch];
+        batch_sizes[0] = 1.0;
+        let wait = if batch > 1 { server.max_wait } else { 0.0 };
+        Self { latency: wait + server.batch_times[0], batch_sizes, busy: 0.0 }
+    }
+
     fn unstable(batch: usize) -> Self {
         let mut batch_sizes = vec![0.0; batch];
         if let Some(full) = batch_sizes.last_mut() {
@@ -49,21 +59,23 @@ impl Behaviour {
 #[must_use]
 pub fn behaviour(server: BatchServer<'_>, arrivals: &Arrivals, rate: f64, percentile: f64) -> Behaviour {
     let batch = server.batch_times.len();
-    let capacity = capacity(server);
-    if batch == 0 || !(rate < capacity) {
+    if batch == 0 || !(rate < capacity(server)) {
         return Behaviour::unstable(batch);
     }
-    let family = Family::new(server, arrivals);
-    let load = family.load(server, rate);
-    let Some(chain) = chain::solve(&load) else { return Behaviour::unstable(batch) };
-    let tails = family.tails(batch);
-    let sojourn = Sojourn::new(&load, &chain, &tails);
-    let latency = quantile(&sojourn, load.times[0], percentile) / rate;
-    let batch_sizes = chain.batch_sizes();
-    let mean =
-        |of: &dyn Fn(usize) -> f64| -> f64 { batch_sizes.iter().enumerate().map(|(i, p)| p * of(i)).sum() };
-    let busy = (mean(&|i| load.times[i]) / mean(&|i| (i + 1) as f64)).min(1.0);
-    Behaviour { latency, busy, batch_sizes }
+    if !(rate > 0.0) {
+        return Behaviour::idle(server);
+    }
+    let (server, rate, cv) = one_by_one(server, rate, coefficient(arrivals));
+    let mut blend = Behaviour { latency: 0.0, batch_sizes: vec![0.0; batch], busy: 0.0 };
+    for (family, weight) in families(cv) {
+        let part = family.behaviour(server, rate, percentile);
+        blend.latency += weight * part.latency;
+        blend.busy += weight * part.busy;
+        for (all, one) in blend.batch_sizes.iter_mut().zip(&part.batch_sizes) {
+            *all += weight * one;
+        }
+    }
+    blend
 }
 
 /// The highest rate (req/s) at which the percentile of latency is within `bound` seconds with no
@@ -75,57 +87,63 @@ pub fn admissible_rate(server: BatchServer<'_>, arrivals: &Arrivals, percentile:
     if batch == 0 || !(server.batch_times[0] <= bound) {
         return 0.0;
     }
-    let family = Family::new(server, arrivals);
-    let tails = family.tails(batch);
-    let allowed = 1.0 - percentile;
-    // How far the share of late requests is from the allowed one, as a logarithm.
-    let excess = |rate: f64| -> f64 {
-        let load = family.load(server, rate);
-        let Some(chain) = chain::solve(&load) else { return f64::INFINITY };
-        let late = Sojourn::new(&load, &chain, &tails).exceed(bound * rate);
-        (late.max(1e-12) / allowed).ln()
-    };
-    let top = MAX_UTILISATION * capacity(server);
-    search(top, excess)
+    let (one, share, cv) = one_by_one(server, 1.0, coefficient(arrivals));
+    let families = families(cv);
+    let mut rate = families
+        .iter()
+        .map(|(family, weight)| weight * family.admissible(one, percentile, bound))
+        .sum::<f64>()
+        / share;
+    if families.len() > 1 {
+        // A blend of rates is close to, not the same as, the rate of the blend.
+        for _ in 0..20 {
+            if behaviour(server, arrivals, rate, percentile).latency <= bound {
+                break;
+            }
+            rate *= 0.995;
+        }
+    }
+    rate
 }
 
 /// No rate above this share of the capacity is admissible.
 const MAX_UTILISATION: f64 = 0.999;
 
-/// The largest rate below `top` with no excess, to a few parts in a thousand, from the safe side.
+/// How closely an admissible rate is found, relative.
+const CLOSE: f64 = 0.003;
+
+/// The largest rate up to `top` with no excess, to within [`CLOSE`], from the safe side.
 fn search(top: f64, excess: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut low_value) = (0.0, f64::NEG_INFINITY);
     let (mut high, mut high_value) = (top, f64::INFINITY);
-    let mut at = 0.6 * top;
-    for _ in 0..24 {
+    let mut at = 0.7 * top;
+    for _ in 0..40 {
         let value = excess(at);
         if value <= 0.0 {
             (low, low_value) = (at, value);
         } else {
             (high, high_value) = (at, value);
         }
-        if high - low < 0.003 * high {
+        if high - low <= CLOSE * high {
             break;
         }
-        let middle = 0.5 * (low + high);
-        at = if low_value > -8.0 && high_value < 8.0 {
-            // Regula falsi, kept away from the ends so that both close in.
-            let share = (-low_value / (high_value - low_value)).clamp(0.05, 0.95);
-            // Aim a little to the safe side: the answer is the lower end.
-            (low + share * (high - low) - 0.001 * high).max(low + 0.02 * (high - low))
+        at = if low == 0.0 {
+            // Late requests grow at least in proportion to the rate.
+            at * (-value).exp().clamp(0.02, 0.7)
         } else if high == top && high_value.is_infinite() {
-            low + 0.6 * (high - low)
+            if top - low < 2.0 * CLOSE * top { top * (1.0 - 0.5 * CLOSE) } else { low + 0.6 * (top - low) }
+        } else if low_value < -12.0 || high_value.is_infinite() {
+            0.5 * (low + high)
         } else {
-            middle
-        };
-        if high == top && high - low < 0.01 * top {
-            at = top * (1.0 - 1e-9);
-            if excess(at) <= 0.0 {
-                return at;
+            // Regula falsi, a little to the safe side: the answer is the lower end.
+            let zero = low + (high - low) * low_value / (low_value - high_value);
+            let margin = 0.4 * CLOSE * high;
+            if zero - margin > low + margin {
+                (zero - margin).min(high - 0.1 * (high - low))
+            } else {
+                (low + 2.0 * margin).min(0.5 * (low + high))
             }
-            high = at;
-            at = 0.5 * (low + high);
-        }
+        };
     }
     low
 }
@@ -161,38 +179,113 @@ fn capacity(server: BatchServer<'_>) -> f64 {
         .map_or(0.0, |t| f64::from(server.processes) * server.batch_times.len() as f64 / t)
 }
 
-/// What is common to all rates of one server and its arrivals.
-struct Family {
-    phases: Phases,
-    variation: f64,
+/// Coefficient of variation of the gaps. A trace counts as Poisson: who has read it passes gamma.
+fn coefficient(arrivals: &Arrivals) -> f64 {
+    match arrivals {
+        Arrivals::Uniform => 0.0,
+        Arrivals::Poisson | Arrivals::Trace { .. } => 1.0,
+        Arrivals::Gamma { cv } => *cv,
+    }
+}
+
+/// Executors that take one request at a time and all need the same time serve in turn: each gets every
+/// n-th request, whose gaps are again of the gamma family. Then one of them stands for all.
+fn one_by_one(server: BatchServer<'_>, rate: f64, cv: f64) -> (BatchServer<'_>, f64, f64) {
+    if server.batch_times.len() > 1 || server.processes <= 1 {
+        return (server, rate, cv);
+    }
+    let n = f64::from(server.processes);
+    (BatchServer { processes: 1, ..server }, rate / n, cv / n.sqrt())
+}
+
+/// Arrivals of a kind that can be computed with.
+enum Family {
+    /// Evenly spaced.
+    Even,
+    /// Gaps of phase type, and the squared coefficient of variation of them.
+    Phases(Phases, f64),
+}
+
+/// The families that a coefficient of variation lies between, and how near it is to each.
+fn families(cv: f64) -> Vec<(Family, f64)> {
+    let square = cv * cv;
+    let erlang = |m: usize| Family::Phases(Phases::erlang(m), 1.0 / m as f64);
+    if square > 1.002 {
+        return vec![(Family::Phases(Phases::bursty(cv), square), 1.0)];
+    }
+    let (below, above) = if square >= 1.0 / MOST_PHASES as f64 {
+        let m = (1.0 / square + 1e-9).floor().clamp(1.0, MOST_PHASES as f64);
+        (1.0 / (m + 1.0), 1.0 / m)
+    } else {
+        (0.0, 1.0 / MOST_PHASES as f64)
+    };
+    let weight = ((square - below) / (above - below)).clamp(0.0, 1.0);
+    let family =
+        |square: f64| if square > 0.0 { erlang((1.0 / square).round() as usize) } else { Family::Even };
+    if weight > 0.99 {
+        vec![(family(above), 1.0)]
+    } else if weight < 0.01 {
+        vec![(family(below), 1.0)]
+    } else {
+        vec![(family(below), 1.0 - weight), (family(above), weight)]
+    }
 }
 
 impl Family {
-    fn new(_server: BatchServer<'_>, arrivals: &Arrivals) -> Self {
-        let cv = match arrivals {
-            Arrivals::Uniform => 0.0,
-            Arrivals::Poisson | Arrivals::Trace { .. } => 1.0,
-            Arrivals::Gamma { cv } => *cv,
+    fn behaviour(&self, server: BatchServer<'_>, rate: f64, percentile: f64) -> Behaviour {
+        let batch = server.batch_times.len();
+        let (phases, variation) = match self {
+            Self::Even => return even::behaviour(server, rate, percentile),
+            Self::Phases(phases, variation) => (phases, *variation),
         };
-        Self { phases: Phases::gamma(cv.max(0.05)), variation: cv * cv }
+        let load = load(phases, variation, server, rate);
+        let Some(chain) = chain::solve(&load, f64::INFINITY) else { return Behaviour::unstable(batch) };
+        let tails = Tails::new(phases, variation, batch);
+        let sojourn = Sojourn::new(&load, &chain, &tails);
+        let latency = quantile(&sojourn, load.times[0], percentile) / rate;
+        let batch_sizes = chain.batch_sizes();
+        let mean = |of: &dyn Fn(usize) -> f64| -> f64 {
+            batch_sizes.iter().enumerate().map(|(i, p)| p * of(i)).sum()
+        };
+        let busy = (mean(&|i| load.times[i]) / mean(&|i| (i + 1) as f64)).min(1.0);
+        Behaviour { latency, busy, batch_sizes }
     }
 
-    fn load<'a>(&'a self, server: BatchServer<'_>, rate: f64) -> Load<'a> {
-        let mut longest: f64 = 0.0;
-        let times = server
-            .batch_times
-            .iter()
-            .map(|t| {
-                longest = longest.max(*t);
-                longest * rate
-            })
-            .collect();
-        Load { phases: &self.phases, variation: self.variation, times, wait: server.max_wait * rate }
+    fn admissible(&self, server: BatchServer<'_>, percentile: f64, bound: f64) -> f64 {
+        let top = MAX_UTILISATION * capacity(server);
+        match self {
+            Self::Even => search(top, |rate| {
+                let latency = even::behaviour(server, rate, percentile).latency;
+                if latency <= bound { -1.0 } else { 1.0 }
+            }),
+            Self::Phases(phases, variation) => {
+                let tails = Tails::new(phases, *variation, server.batch_times.len());
+                let allowed = 1.0 - percentile;
+                // How far the share of late requests is from the allowed one, as a logarithm.
+                search(top, |rate| {
+                    let load = load(phases, *variation, server, rate);
+                    let Some(chain) = chain::solve(&load, bound * rate) else { return f64::INFINITY };
+                    let late = Sojourn::new(&load, &chain, &tails).exceed(bound * rate);
+                    (late.max(1e-12) / allowed).ln()
+                })
+            }
+        }
     }
+}
 
-    fn tails(&self, batch: usize) -> Tails {
-        Tails::new(&self.phases, self.variation, batch)
-    }
+/// A server and its arrivals in mean gaps. Batch times that fall with the size are lifted: the model
+/// wants them in order, and longer ones are on the safe side.
+fn load<'a>(phases: &'a Phases, variation: f64, server: BatchServer<'_>, rate: f64) -> Load<'a> {
+    let mut longest: f64 = 0.0;
+    let times = server
+        .batch_times
+        .iter()
+        .map(|t| {
+            longest = longest.max(*t);
+            longest * rate
+        })
+        .collect();
+    Load { phases, variation, times, wait: server.max_wait * rate }
 }
 
 /// The latency that a share `percentile` of requests does not exceed.

@@ -1,10 +1,9 @@
 //! Arrival process → how many requests arrive in a time, and what that says about the next one.
 //!
 //! Gaps between arrivals are of phase type, so that a Markov chain can carry them: exponential for
-//! Poisson; for `gamma(cv)` below 1 the mixture of two Erlang distributions with the same first two
-//! moments, above 1 a mixture of exponentials with the same first five. The latter is the Gauss
-//! quadrature of an exact identity: a gamma variable of shape a < 1 is an exponential one times an
-//! independent Beta(a, 1 - a).
+//! Poisson; Erlang for gamma distributions of whole shape; for `cv` above 1 a mixture of exponentials
+//! with the same first moments, the Gauss quadrature of an exact identity: a gamma variable of shape
+//! a < 1 is an exponential one times an independent Beta(a, 1 - a).
 //!
 //! Time is counted in mean gaps, so nothing here knows a rate.
 
@@ -16,9 +15,8 @@ const NEGLIGIBLE: f64 = 1e-8;
 /// Phases used for `cv` above 1.
 const EXPONENTIALS: usize = 3;
 
-/// Most phases used for `cv` below 1. More regular arrivals are treated as Erlang of this order, which
-/// errs on the side of longer queues.
-const MOST_ERLANG_PHASES: usize = 6;
+/// Most phases of an Erlang distribution.
+pub(super) const MOST_PHASES: usize = 8;
 
 /// Gaps of phase type with mean 1.
 #[derive(Clone, Debug)]
@@ -31,6 +29,8 @@ pub(super) struct Phases {
     pub(super) arrive: Vec<f64>,
     /// Rates between phases, row by row; the diagonal is minus all that leaves.
     within: Vec<f64>,
+    /// One phase leads to the next at one rate: (requests, phase) is a count of Poisson events.
+    pub(super) is_erlang: bool,
 }
 
 /// Numbers of arrivals in a given time: probability of `first + a` of them and phase j at the end,
@@ -46,37 +46,27 @@ impl Counts {
     pub(super) fn len(&self, m: usize) -> usize {
         self.data.len() / (m * m)
     }
+
+    /// Leaves out counts at both ends that are rarer than this.
+    pub(super) fn keep_above(&mut self, rare: f64, m: usize) {
+        let is_rare = |row: &[f64]| row.iter().all(|p| *p < rare);
+        let n = self.data.chunks_exact(m * m).rposition(|row| !is_rare(row)).unwrap_or(0) + 1;
+        self.data.truncate(n * m * m);
+        let head = self.data.chunks_exact(m * m).position(|row| !is_rare(row)).unwrap_or(0);
+        self.data.drain(..head * m * m);
+        self.first += head;
+    }
+
+    fn trimmed(mut self, m: usize) -> Self {
+        self.keep_above(NEGLIGIBLE, m);
+        self
+    }
 }
 
 impl Phases {
-    /// Memoryless arrivals.
-    pub(super) fn poisson() -> Self {
-        Self { m: 1, start: vec![1.0], arrive: vec![1.0], within: vec![-1.0] }
-    }
-
-    /// Gamma-distributed gaps with this coefficient of variation.
-    pub(super) fn gamma(cv: f64) -> Self {
-        if (cv - 1.0).abs() < 1e-3 {
-            Self::poisson()
-        } else if cv < 1.0 {
-            Self::erlang_mixture(cv)
-        } else {
-            Self::exponential_mixture(cv)
-        }
-    }
-
-    /// Tijms' fit of two moments: Erlang of order m - 1 or m with one rate.
-    fn erlang_mixture(cv: f64) -> Self {
-        let mut square = cv * cv;
-        let mut m = (1.0 / square - 1e-9).ceil().max(2.0);
-        if m > MOST_ERLANG_PHASES as f64 {
-            m = MOST_ERLANG_PHASES as f64;
-            square = 1.0 / m;
-        }
-        let shorter = ((m * square - (m * (1.0 + square) - m * m * square).max(0.0).sqrt()) / (1.0 + square))
-            .clamp(0.0, 1.0);
-        let rate = m - shorter;
-        let m = m as usize;
+    /// Gamma-distributed gaps of whole shape `m`, 1..=MOST_PHASES.
+    pub(super) fn erlang(m: usize) -> Self {
+        let rate = m as f64;
         let mut within = vec![0.0; m * m];
         for i in 0..m {
             within[i * m + i] = -rate;
@@ -85,16 +75,17 @@ impl Phases {
             }
         }
         let mut start = vec![0.0; m];
-        start[0] = 1.0 - shorter;
-        start[1] += shorter;
+        start[0] = 1.0;
         let mut arrive = vec![0.0; m];
         arrive[m - 1] = rate;
-        Self { m, start, arrive, within }
+        Self { m, start, arrive, within, is_erlang: true }
     }
 
+    /// Gamma-distributed gaps of coefficient of variation above 1.
+    ///
     /// Gauss quadrature of Beta(a, 1 - a) by Golub and Welsch: nodes are the eigenvalues of the Jacobi
     /// matrix, weights the squared first components of its eigenvectors.
-    fn exponential_mixture(cv: f64) -> Self {
+    pub(super) fn bursty(cv: f64) -> Self {
         let shape = 1.0 / (cv * cv);
         let m = EXPONENTIALS;
         // Recurrence of the Jacobi polynomials for the weight y^(shape-1) (1-y)^(-shape) on (0, 1).
@@ -125,13 +116,13 @@ impl Phases {
         for i in 0..m {
             within[i * m + i] = -arrive[i];
         }
-        Self { m, start: nodes.iter().map(|(_, w)| *w).collect(), arrive, within }
+        Self { m, start: nodes.iter().map(|(_, w)| *w).collect(), arrive, within, is_erlang: false }
     }
 
     /// Numbers of arrivals in each of these times, which ascend.
     pub(super) fn counts(&self, times: &[f64]) -> Vec<Counts> {
-        if self.m == 1 {
-            return times.iter().map(|t| poisson(*t)).collect();
+        if self.is_erlang {
+            return times.iter().map(|t| self.erlang_counts(*t)).collect();
         }
         let mut last = 0.0;
         let mut now = self.no_time();
@@ -152,6 +143,25 @@ impl Phases {
             .collect()
     }
 
+    fn erlang_counts(&self, time: f64) -> Counts {
+        let m = self.m;
+        let events = poisson(m as f64 * time);
+        if m == 1 {
+            return events;
+        }
+        // From phase i, e events lead to request (i + e) / m and phase (i + e) % m.
+        let first = events.first / m;
+        let last = (events.first + events.data.len() + m - 2) / m;
+        let mut data = vec![0.0; (last - first + 1) * m * m];
+        for (e, p) in events.data.iter().enumerate() {
+            for i in 0..m {
+                let to = i + events.first + e;
+                data[((to / m - first) * m + i) * m + to % m] = *p;
+            }
+        }
+        Counts { first, data }
+    }
+
     fn no_time(&self) -> Counts {
         let m = self.m;
         let mut data = vec![0.0; m * m];
@@ -169,9 +179,6 @@ impl Phases {
     /// Counts in a short time by uniformisation.
     fn short(&self, time: f64) -> Counts {
         let m = self.m;
-        if m == 1 {
-            return poisson(time);
-        }
         let fastest = (0..m).map(|i| -self.within[i * m + i]).fold(0.0, f64::max);
         let mut stay = vec![0.0; m * m];
         let mut next = vec![0.0; m * m];
@@ -195,7 +202,7 @@ impl Phases {
             }
             // Downwards, so that the power can be raised in place.
             for a in (0..=k + 1).rev() {
-                let mut row = [0.0; MOST_ERLANG_PHASES * MOST_ERLANG_PHASES];
+                let mut row = [0.0; MOST_PHASES * MOST_PHASES];
                 if a <= k {
                     multiply_into(&power[a * m * m..(a + 1) * m * m], &stay, m, &mut row);
                 }
@@ -205,7 +212,7 @@ impl Phases {
                 power[a * m * m..(a + 1) * m * m].copy_from_slice(&row[..m * m]);
             }
         }
-        trim(Counts { first: 0, data }, m)
+        Counts { first: 0, data }.trimmed(m)
     }
 
     /// Counts of one time after another.
@@ -218,7 +225,7 @@ impl Phases {
                 multiply_into(x, y, m, &mut data[(i + j) * m * m..(i + j + 1) * m * m]);
             }
         }
-        trim(Counts { first: a.first + b.first, data }, m)
+        Counts { first: a.first + b.first, data }.trimmed(m)
     }
 }
 
@@ -233,16 +240,6 @@ fn multiply_into(a: &[f64], b: &[f64], m: usize, out: &mut [f64]) {
             }
         }
     }
-}
-
-fn trim(mut counts: Counts, m: usize) -> Counts {
-    let is_small = |row: &[f64]| row.iter().all(|p| *p < NEGLIGIBLE);
-    let n = counts.data.chunks_exact(m * m).rposition(|row| !is_small(row)).unwrap_or(0) + 1;
-    counts.data.truncate(n * m * m);
-    let head = counts.data.chunks_exact(m * m).position(|row| !is_small(row)).unwrap_or(0);
-    counts.data.drain(..head * m * m);
-    counts.first += head;
-    counts
 }
 
 /// Poisson probabilities, negligible ones left out, the rest adding up to 1.
@@ -298,10 +295,14 @@ mod tests {
         (first, second, third)
     }
 
+    fn phases(cv: f64) -> Phases {
+        if cv > 1.0 { Phases::bursty(cv) } else { Phases::erlang((1.0 / (cv * cv)).round() as usize) }
+    }
+
     #[test]
     fn phases_have_the_gamma_distributions_moments() {
-        for cv in [0.5_f64, 0.6, 0.8, 1.0, 1.3, 2.0, 4.0] {
-            let p = Phases::gamma(cv);
+        for cv in [0.5_f64, 0.5_f64.sqrt(), 1.0, 1.3, 2.0, 4.0] {
+            let p = phases(cv);
             let (first, second, third) = moments(&p);
             let (shape, scale) = (1.0 / (cv * cv), cv * cv);
             assert!((p.start.iter().sum::<f64>() - 1.0).abs() < 1e-9);
@@ -317,7 +318,7 @@ mod tests {
     #[test]
     fn counts_add_up_and_have_the_right_mean() {
         for cv in [0.5, 0.7, 1.0, 2.0] {
-            let p = Phases::gamma(cv);
+            let p = phases(cv);
             for counts in p.counts(&[0.3, 4.0, 30.0]) {
                 let m = p.m;
                 for i in 0..m {

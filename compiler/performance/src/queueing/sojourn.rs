@@ -9,7 +9,10 @@ use super::chain::{Chain, Load};
 use super::phases::Phases;
 
 /// Cells that a full batch's time is divided into, at least.
-const CELLS: f64 = 24.0;
+const CELLS: f64 = 16.0;
+
+/// Counts rarer than this are left out where they are not compounded.
+const RARE: f64 = 1e-6;
 
 /// Ages of the oldest of several waiting requests, as quantiles.
 const AGES: [f64; 4] = [0.125, 0.375, 0.625, 0.875];
@@ -79,11 +82,32 @@ impl Tails {
         if s <= 0 {
             return 1.0;
         }
+        self.at(time).at_least(s as usize)
+    }
+
+    /// All of them for one time.
+    #[inline]
+    fn at(&self, time: f64) -> Tail<'_> {
         let at = time.max(0.0).sqrt() / self.spacing;
         let i = at as usize;
-        let s = s as usize - 1;
-        match (self.rows.get(i * self.most + s), self.rows.get((i + 1) * self.most + s)) {
-            (Some(a), Some(b)) => a + (b - a) * (at - i as f64),
+        let rows = self.rows.get(i * self.most..(i + 2) * self.most).unwrap_or(&[]);
+        let (low, high) = rows.split_at(rows.len() / 2);
+        Tail { low, high, share: at - i as f64 }
+    }
+}
+
+/// P(at least s arrivals) within one time.
+struct Tail<'a> {
+    low: &'a [f64],
+    high: &'a [f64],
+    share: f64,
+}
+
+impl Tail<'_> {
+    #[inline]
+    fn at_least(&self, s: usize) -> f64 {
+        match (s.checked_sub(1), self.low, self.high) {
+            (Some(s), [_, ..], [_, ..]) => self.low[s] + (self.high[s] - self.low[s]) * self.share,
             _ => 1.0,
         }
     }
@@ -106,6 +130,8 @@ pub(super) struct Sojourn<'a> {
     chain: &'a Chain,
     tails: &'a Tails,
     cells: Vec<Cell>,
+    /// Starts that leave at least so many waiting, by phase.
+    left_over: Vec<f64>,
     /// All arrivals per batch.
     arrivals: f64,
 }
@@ -117,7 +143,7 @@ impl<'a> Sojourn<'a> {
         let mut edges = vec![0.0];
         let mut at = 0.0;
         while at < full * (1.0 - 1e-9) {
-            let step = (full / CELLS).min((shortest / 8.0).max(at / 6.0));
+            let step = (full / CELLS).min((shortest / 6.0).max(at / 5.0));
             at = if at + 1.5 * step > full { full } else { at + step };
             edges.push(at);
         }
@@ -127,7 +153,8 @@ impl<'a> Sojourn<'a> {
             .counts(&middles)
             .into_iter()
             .zip(edges.windows(2))
-            .map(|(counts, edge)| {
+            .map(|(mut counts, edge)| {
+                counts.keep_above(RARE, m);
                 let mut rates = Vec::with_capacity(counts.len(m) * m);
                 for matrix in counts.data.chunks_exact(m * m) {
                     for j in 0..m {
@@ -147,7 +174,11 @@ impl<'a> Sojourn<'a> {
                 Cell { from: edge[0], to: edge[1], first: counts.first, rates, onwards }
             })
             .collect();
-        let mut this = Self { load, chain, tails, cells, arrivals: 1.0 };
+        let mut left_over = chain.starts[chain.batch * m..].to_vec();
+        for i in (0..left_over.len().saturating_sub(m)).rev() {
+            left_over[i] += left_over[i + m];
+        }
+        let mut this = Self { load, chain, tails, cells, left_over, arrivals: 1.0 };
         this.arrivals = this.exceeding(-1.0);
         this
     }
@@ -191,59 +222,109 @@ impl<'a> Sojourn<'a> {
             if self.chain.filling.is_some() {
                 total += self.during_with_wait(k, starts, x);
             } else {
-                total += self.during(k, 0, starts, x);
+                total += self.during(k, 0, starts, starts, x);
             }
         }
         let left_over = &self.chain.starts[self.chain.batch * m..];
-        total + self.during(self.chain.batch, 1, left_over, x)
+        total += self.during(self.chain.batch, 1, left_over, &self.left_over, x);
+        total + self.chain.beyond * self.load.times[self.chain.batch - 1]
     }
 
     /// Arrivals during batches of k that left `least`, `least + 1`, … waiting (each with its starts by
-    /// phase) and exceed x. A batch that follows starts at once.
-    fn during(&self, k: usize, least: usize, starts: &[f64], x: f64) -> f64 {
+    /// phase, `sums` from each on) and exceed x. A batch that follows starts at once.
+    fn during(&self, k: usize, least: usize, starts: &[f64], sums: &[f64], x: f64) -> f64 {
         let (m, batch) = (self.chain.m, self.chain.batch);
         let (time, full) = (self.load.times[k - 1], self.load.times[batch - 1]);
         let mut total = 0.0;
         let mut partly = vec![0.0; batch + 1];
+        // What fits changes abruptly with the time left; small batches, which few requests share, show it.
+        let pieces = if k <= 2 || batch <= 4 { 8.0 } else { 1.0 };
         for cell in &self.cells {
-            let to = cell.to.min(time);
-            if to <= cell.from {
-                break;
+            let end = cell.to.min(time);
+            let mut gone = cell.from;
+            while gone < end {
+                let left = x - time + gone;
+                let next = if left < 0.0 {
+                    gone - left
+                } else {
+                    let within = left - (left / full).floor() * full;
+                    let step = self.load.times.get(self.largest_within(within)).unwrap_or(&full) - within;
+                    gone + step
+                };
+                let until = next.max(gone + (cell.to - cell.from) / pieces);
+                let until = if until + 1e-9 * full > end { end } else { until };
+                total += (until - gone)
+                    * self.during_part(
+                        cell,
+                        time - 0.5 * (gone + until),
+                        least,
+                        starts,
+                        sums,
+                        x,
+                        &mut partly,
+                    );
+                gone = until;
             }
-            let rest = time - 0.5 * (cell.from + to);
-            // With fewer than `never` ahead it is in time, with `always` ahead it is not; in between it
-            // depends on how many more join its batch.
-            let (never, always) = if x < rest {
-                (0, 0)
-            } else {
-                let batches = ((x - rest) / full) as usize;
-                let fits = self.largest_within(x - rest - batches as f64 * full).min(batch - 1);
-                let start = rest + batches as f64 * full;
-                for (i, slot) in partly[..fits].iter_mut().enumerate() {
-                    *slot = self.tails.at_least((fits - i) as isize, start);
-                }
-                (batches * batch, batches * batch + fits)
-            };
-            let counts = cell.rates.len() / m;
-            let mut share = 0.0;
-            for (i, starts) in starts.chunks_exact(m).enumerate() {
-                let ahead = least + i + cell.first;
-                if ahead + counts <= never {
-                    continue;
-                }
-                let (from, to) =
-                    (never.saturating_sub(ahead).min(counts), always.saturating_sub(ahead).min(counts));
-                for (j, start) in starts.iter().enumerate() {
-                    let mut late = if to < counts { cell.onwards[to * m + j] } else { 0.0 };
-                    for a in from..to {
-                        late += cell.rates[a * m + j] * partly[ahead + a - never];
-                    }
-                    share += start * late;
-                }
-            }
-            total += share * (to - cell.from);
         }
         total
+    }
+
+    /// The same per time, when the batch runs for another `rest`.
+    #[expect(clippy::too_many_arguments, reason = "the innermost loop's context")]
+    fn during_part(
+        &self,
+        cell: &Cell,
+        rest: f64,
+        least: usize,
+        starts: &[f64],
+        sums: &[f64],
+        x: f64,
+        partly: &mut [f64],
+    ) -> f64 {
+        let (m, batch) = (self.chain.m, self.chain.batch);
+        let full = self.load.times[batch - 1];
+        // With fewer than `never` ahead it is in time, with `always` ahead it is not; in between it
+        // depends on how many more join its batch.
+        let (never, always, start) = if x < rest {
+            (0, 0, 0.0)
+        } else {
+            let batches = ((x - rest) / full) as usize;
+            let start = rest + batches as f64 * full;
+            let fits = self.largest_within(x - start).min(batch - 1);
+            (batches * batch, batches * batch + fits, start)
+        };
+        let counts = cell.rates.len() / m;
+        let most = least + starts.len() / m - 1 + cell.first + counts;
+        if most <= never {
+            return 0.0;
+        }
+        let tail = self.tails.at(start);
+        for (a, slot) in partly.iter_mut().enumerate().take(always - never) {
+            *slot = tail.at_least(always - never - a);
+        }
+        let mut share = 0.0;
+        // Longer queues than this are always late.
+        let queues = starts.len() / m;
+        let late = always.saturating_sub(least + cell.first).min(queues);
+        for j in 0..m {
+            share += sums.get(late * m + j).copied().unwrap_or(0.0) * cell.onwards[j];
+        }
+        let early = (never + 1).saturating_sub(least + cell.first + counts).min(late);
+        for (i, starts) in starts.chunks_exact(m).enumerate().take(late).skip(early) {
+            let ahead = least + i + cell.first;
+            let (from, to) =
+                (never.saturating_sub(ahead).min(counts), always.saturating_sub(ahead).min(counts));
+            let partly = &partly[(ahead + from).saturating_sub(never)..];
+            let rates = &cell.rates[from * m..to * m];
+            for (j, start) in starts.iter().enumerate() {
+                let mut late = cell.onwards.get(to * m + j).copied().unwrap_or(0.0);
+                for (rate, partly) in rates[j.min(rates.len())..].iter().step_by(m).zip(partly) {
+                    late += rate * partly;
+                }
+                share += start * late;
+            }
+        }
+        share
     }
 
     /// Arrivals during batches of k that left nothing waiting and exceed x, when batches wait to fill.
