@@ -4,7 +4,10 @@
 //! [`ItemKind::Broken`], so that the rest is read and one mistake is reported once. Time is linear in
 //! the text; recursion is bounded by [`MAX_DEPTH`]. This is the only file that knows pest.
 
-#![expect(clippy::wildcard_enum_match_arm, reason = "each place takes the few rules it knows; words for all are matched one by one")]
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "each place takes the few rules it knows; words for all are matched one by one"
+)]
 
 use crate::ast::Unit;
 use crate::ast::{
@@ -557,9 +560,10 @@ impl<'a> Reader<'a> {
 fn declared_words(head: &str) -> Vec<String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words = head.split(|c| !is_word(c)).filter(|w| !w.is_empty()).take(2);
-    let assigned = head.split('=').rev().skip(1).take(16).filter_map(|part| {
-        part.trim_end().rsplit(|c| !is_word(c)).next().filter(|word| !word.is_empty())
-    });
+    let assigned =
+        head.split('=').rev().skip(1).take(16).filter_map(|part| {
+            part.trim_end().rsplit(|c| !is_word(c)).next().filter(|word| !word.is_empty())
+        });
     words.chain(assigned).map(str::to_owned).collect()
 }
 
