@@ -2,12 +2,14 @@
 //!
 //! Pure: callers read files and hand over text. Nothing here knows a solver or a machine.
 
+pub mod colocation;
 pub mod fit;
 pub mod import;
 pub mod load;
 pub mod operate;
 pub mod predict;
 pub mod queueing;
+pub mod simulate;
 mod table;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use crate::fit;
 use crate::import;
-use crate::predict::ModelPerformance;
+use crate::predict::{ModelPerformance, is_measured_as};
 use ent_lang::Program;
 use ent_lang::program::{PerformanceRef, PerformanceSource};
 use ent_plan::device::Board;
@@ -291,7 +291,7 @@ impl<'a> Loader<'a> {
     }
 
     fn boards_with_id(&self, id: &str) -> Vec<usize> {
-        self.used_boards.iter().copied().filter(|b| self.program.boards[*b].id == id).collect()
+        self.used_boards.iter().copied().filter(|b| is_measured_as(&self.program.boards[*b], id)).collect()
     }
 
     fn put(&mut self, model: usize, board: usize, performance: ModelPerformance, span: Span) {

@@ -114,6 +114,8 @@ pub struct Point {
 /// A service to be planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceProblem {
+    /// Index into the program's services.
+    pub index: usize,
     /// Its name.
     pub name: String,
     /// Rate to serve (req/s).

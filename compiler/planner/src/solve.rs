@@ -81,6 +81,12 @@ impl From<highs::HighsStatus> for SolverFault {
     }
 }
 
+impl From<highs::TrySetOptionError> for SolverFault {
+    fn from(error: highs::TrySetOptionError) -> Self {
+        Self::Highs(format!("{error:?}"))
+    }
+}
+
 /// Solves to proven optimality as far as the limits allow, from a greedy start.
 ///
 /// # Errors

@@ -10,7 +10,8 @@ mod fitted;
 pub use fitted::*;
 
 /// The built-in fitted models, embedded: board id and JSON text.
-const CATALOGUE: &[(&str, &str)] = &[];
+const CATALOGUE: &[(&str, &str)] =
+    &[("a100-80gb-pcie", include_str!("../../performance/a100-80gb-pcie.json"))];
 
 /// The built-in fitted models measured on a board, as JSON text; `None` when there are none.
 #[must_use]

@@ -74,9 +74,11 @@ pub(crate) fn covers(items: &[Item], search: Search) -> Found {
     for (index, item) in items.iter().enumerate().rev() {
         least[index] = ratio(item).min(least[index + 1]);
     }
+    let completion = completion(&items);
     let mut state = State {
         items: &items,
         least: &least,
+        completion: &completion,
         search,
         cutoff: search.cutoff,
         steps: search.steps,
@@ -89,9 +91,30 @@ pub(crate) fn covers(items: &[Item], search: Search) -> Found {
     state.finish()
 }
 
+/// Steps of the completion table.
+const GRID: usize = 256;
+
+/// A lower bound on the price of serving the last `j / GRID` of the rate, at index `j`: the covering
+/// knapsack by dynamic programming, every capacity rounded up to the grid.
+fn completion(items: &[Item]) -> Vec<f64> {
+    let mut table = vec![0.0; GRID + 1];
+    for j in 1..=GRID {
+        let need = j as f64 / GRID as f64;
+        let mut best = f64::INFINITY;
+        for item in items {
+            let covered = ((item.capacity * GRID as f64).ceil() as usize).max(1);
+            let price = item.fixed + item.variable * item.capacity.min(need) + table[j.saturating_sub(covered)];
+            best = best.min(price);
+        }
+        table[j] = best;
+    }
+    table
+}
+
 struct State<'a> {
     items: &'a [Item],
     least: &'a [f64],
+    completion: &'a [f64],
     search: Search,
     cutoff: f64,
     steps: usize,
@@ -121,6 +144,9 @@ impl State<'_> {
                 continue;
             }
             let left = need - served;
+            if with + self.completion[(left.max(0.0) * GRID as f64) as usize] >= self.cutoff {
+                continue;
+            }
             self.stack.push(index);
             let count = u32::try_from(self.stack.len()).unwrap_or(u32::MAX);
             if left <= SERVED && count >= self.search.replicas.0 {

@@ -1,13 +1,13 @@
-//! Problem → Solution with a bound: column generation, branching on the number of boards, and an integer
-//! program over the covers that can still matter.
+//! Problem → Solution with a bound: column generation, branching on boards, and an integer program over
+//! the covers that can still matter.
 //!
 //! 1. The master over covers is solved with columns priced by [`super::covers`]; its value is a bound.
-//! 2. The bound as a function of the number of boards `k` is convex, and much stronger at an integer
-//!    `k`; only the `k` whose bound is below the incumbent are left.
-//! 3. For each such `k`, every cover whose reduced cost is below incumbent − bound is enumerated: a plan
-//!    with any other cover costs more than the incumbent. The integer program over those covers then
-//!    finds the best plan or proves that the incumbent is it. If they are too many, the cheapest are
-//!    kept and the bound says so.
+//! 2. Where the relaxation uses a fraction of a board, the search branches: on the number of boards, then
+//!    on the number of boards at or below a clock. Few such numbers matter and each makes the bound much
+//!    stronger, because base power is most of what a plan costs.
+//! 3. At a node every cover whose reduced cost is below incumbent − bound is enumerated: a plan there with
+//!    any other cover costs more than the incumbent. When they are few, an integer program over them
+//!    settles the node; when they are many, the node is branched on.
 
 use super::config::{Config, MeanPower, exact_value, points_of};
 use super::covers::{Cover, Found, Item, Search, covers};
@@ -15,6 +15,7 @@ use super::integer::{self, Restricted};
 use super::master::{Master, Prices, Relaxed};
 use super::{Control, Progress, SolverFault};
 use crate::problem::{Assignment, Problem, Solution};
+use ent_plan::units::Megahertz;
 use std::collections::BTreeSet;
 
 /// Covers priced into the master per service and round.
@@ -23,6 +24,8 @@ const COVERS_PER_ROUND: usize = 8;
 const PRICING_STEPS: usize = 400_000;
 /// Most covers given to one integer program.
 const MOST_COVERS: usize = 12_000;
+/// With no more covers than this the integer program beats branching.
+const FEW_COVERS: usize = 1_500;
 /// A service that needs more instances than this even on its fastest point is counted from the start.
 const MOST_REPLICAS_ENUMERATED: f64 = 4.0;
 /// Relative gap that counts as none: the feasibility tolerance of the solver.
@@ -45,7 +48,7 @@ pub(super) fn solve(
         .collect();
     let mut search = ExactSearch::new(problem, mean, counted, control)?;
     if let Some(start) = start {
-        search.offer(start);
+        search.offer(start)?;
     }
     search.run()
 }
@@ -82,30 +85,28 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
         })
     }
 
-    /// Boards there are.
-    fn most(&self) -> u32 {
-        self.problem.classes.iter().map(|c| c.count).fold(0, u32::saturating_add)
-    }
-
     fn upper(&self) -> f64 {
         self.incumbent.as_ref().map_or(f64::INFINITY, |(value, _)| *value)
     }
 
     /// Takes an assignment if it is feasible and better than the incumbent.
-    fn offer(&mut self, assignment: Assignment) {
+    fn offer(&mut self, assignment: Assignment) -> Result<(), SolverFault> {
         if !self.problem.violations(&assignment).is_empty() {
-            return;
+            return Ok(());
         }
         let value = exact_value(self.problem, &self.problem.objective, &assignment, self.mean) - self.constant;
         if value < self.upper() {
             for (service, shares) in assignment.shares.iter().enumerate() {
                 let points = points_of(shares);
                 if !self.counted[service] && self.known.insert((service, points.clone())) {
-                    self.columns.push(Config::new(self.problem, service, &points, self.mean));
+                    let config = Config::new(self.problem, service, &points, self.mean);
+                    self.master.add(&config)?;
+                    self.columns.push(config);
                 }
             }
             self.incumbent = Some((value, assignment));
         }
+        Ok(())
     }
 
     fn report(&mut self, phase: &'static str, bound: f64) {
@@ -119,47 +120,67 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
     }
 
     fn run(mut self) -> Result<Solution, SolverFault> {
+        let root = Branch::root(self.problem);
         let Some(free) = self.relax()? else {
             return Ok(Solution { incumbent: None, bound: None, is_infeasible: true, stopped_by: None });
         };
-        let mut bound = free.value;
-        self.report("relaxed", bound);
-        let most = self.most();
-        let mut candidates = self.candidates(&free, most)?;
-        bound = candidates.iter().map(|c| c.bound).fold(f64::INFINITY, f64::min).max(bound);
-        // A first plan from the columns at hand: quick, and it decides how many covers can matter.
+        self.report("relaxed", free.value);
+        let mut stopped_by = None;
+        let mut open = vec![Node { branch: root.clone(), bound: free.value, number: 0 }];
+        if free.boards <= MOST_BOARDS_BRANCHED {
+            // A first plan, from the columns around the relaxed number of boards.
+            let near = self.branch_on_boards(&root, &free)?;
+            if !near.is_empty() {
+                open = near;
+            }
+        }
+        let bound = self.least(&open);
         if !self.is_closed(bound) && !self.control.is_over() {
-            let range = range_of(&candidates);
-            self.integer(range, None, bound, QUICK_SECONDS)?;
+            let branch = Branch { boards: hull(&open), ..root };
+            self.integer(&branch, None, bound, QUICK_SECONDS)?;
             self.report("first plan", bound);
         }
-        let mut stopped_by = None;
-        for round in 0..candidates.len() {
-            candidates.sort_by(|a, b| a.bound.total_cmp(&b.bound).then(a.boards.cmp(&b.boards)));
-            bound = candidates.iter().map(|c| c.bound).fold(self.upper(), f64::min);
-            if self.is_closed(bound) {
+        let mut given_up = f64::INFINITY;
+        let mut numbered = open.len();
+        let mut nodes = 0;
+        while let Some(next) = pick(&open) {
+            let bound = self.least(&open).min(given_up);
+            if self.is_closed(bound) || open[next].bound >= self.upper() {
                 break;
             }
-            let Some(next) = candidates.iter().position(|c| !c.is_done) else { break };
             if self.control.is_over() {
                 stopped_by = Some("time limit");
                 break;
             }
-            let candidate = candidates[next].clone();
-            let (proven, stop) = self.close(candidate)?;
-            candidates[next].bound = candidates[next].bound.max(proven);
-            candidates[next].is_done = true;
-            stopped_by = stopped_by.or(stop);
-            bound = candidates.iter().map(|c| c.bound).fold(self.upper(), f64::min);
+            if self.control.node_limit.is_some_and(|limit| nodes >= limit) {
+                stopped_by = Some("node limit");
+                break;
+            }
+            nodes += 1;
+            let node = open.swap_remove(next);
+            match self.settle(&node)? {
+                Settled::Closed => {}
+                Settled::Bounded(bound, stop) => {
+                    // Nothing more can be done here within the limits.
+                    given_up = given_up.min(bound);
+                    stopped_by = stopped_by.or(stop);
+                }
+                Settled::Branched(children) => {
+                    for (branch, bound) in children {
+                        open.push(Node { branch, bound, number: numbered });
+                        numbered += 1;
+                    }
+                }
+            }
+            let bound = self.least(&open).min(given_up);
             self.report("proving", bound);
-            let _ = round;
         }
-        bound = candidates.iter().map(|c| c.bound).fold(self.upper(), f64::min);
+        let bound = self.least(&open).min(given_up).min(self.upper());
         if self.incumbent.is_none() {
             // No plan among covers: ask the compact formulation, which leaves nothing out.
             let (assignment, infeasible, stop) = integer::compact(self.problem, self.control)?;
             if let Some(assignment) = assignment {
-                self.offer(assignment);
+                self.offer(assignment)?;
             }
             if self.incumbent.is_none() && infeasible {
                 return Ok(Solution { incumbent: None, bound: None, is_infeasible: true, stopped_by: None });
@@ -174,6 +195,148 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             is_infeasible: false,
             stopped_by: if closed { None } else { stopped_by.or(Some("search limit")) },
         })
+    }
+
+    fn least(&self, open: &[Node]) -> f64 {
+        open.iter().map(|n| n.bound).fold(f64::INFINITY, f64::min).min(self.upper())
+    }
+
+    /// One node per number of boards near the relaxed one, and one for each tail.
+    ///
+    /// The relaxation's value is convex in the number of boards and least at `free.boards`: walking out
+    /// from there, it never falls again, so a whole tail is bounded by the last number looked at.
+    fn branch_on_boards(&mut self, root: &Branch, free: &Relaxed) -> Result<Vec<Node>, SolverFault> {
+        let most = root.boards.1;
+        let low = (free.boards + 1e-6).floor().clamp(0.0, f64::from(most)) as u32;
+        let mut found: Vec<Node> = Vec::new();
+        for up in [true, false] {
+            let side: Vec<u32> = if up { (low + 1..=most).collect() } else { (0..=low).rev().collect() };
+            let mut walked = 0;
+            for &k in &side {
+                let branch = Branch { boards: (k, k), ..root.clone() };
+                self.master.restrict(&branch)?;
+                let Some(relaxed) = self.relax()? else { break };
+                let bound = relaxed.value.max(free.value);
+                found.push(Node { branch, bound, number: found.len() });
+                walked += 1;
+                let tail = if up { (k < most).then(|| (k + 1, most)) } else { (k > 0).then(|| (0, k - 1)) };
+                if bound >= self.upper() || walked == MOST_BRANCHES || self.control.is_over() {
+                    if let Some(boards) = tail {
+                        found.push(Node { branch: Branch { boards, ..root.clone() }, bound, number: found.len() });
+                    }
+                    break;
+                }
+            }
+        }
+        self.master.restrict(root)?;
+        Ok(found)
+    }
+
+    /// Closes a node, branches on it, or says how far it is proven.
+    fn settle(&mut self, node: &Node) -> Result<Settled, SolverFault> {
+        self.master.restrict(&node.branch)?;
+        let Some(relaxed) = self.relax()? else { return Ok(Settled::Closed) };
+        let bound = relaxed.value.max(node.bound);
+        if bound >= self.upper() || self.is_closed(bound) && bound >= self.upper() {
+            return Ok(Settled::Closed);
+        }
+        let upper = self.upper();
+        let room = if upper.is_finite() { upper - relaxed.value } else { f64::INFINITY };
+        let split = self.split(&node.branch, &relaxed);
+        let most_covers = if split.is_some() { FEW_COVERS } else { MOST_COVERS };
+        let (columns, complete) = self.enumerate(&relaxed, room, most_covers);
+        if complete < room
+            && let Some(children) = split
+        {
+            return Ok(Settled::Branched(children.into_iter().map(|b| (b, bound)).collect()));
+        }
+        let (proven, stop) = self.integer(&node.branch, Some(&columns), relaxed.value, f64::INFINITY)?;
+        // A plan with a cover that was left out costs at least the relaxed value plus its reduced cost.
+        let proven = bound.max(proven.min(relaxed.value + complete.max(0.0)));
+        if proven >= self.upper() || stop.is_none() && complete >= room {
+            return Ok(if self.is_proven(proven) { Settled::Closed } else { Settled::Bounded(proven, stop) });
+        }
+        Ok(Settled::Bounded(proven, stop))
+    }
+
+    /// Whether a bound leaves nothing between it and the incumbent.
+    fn is_proven(&self, bound: f64) -> bool {
+        bound >= self.upper() - NO_GAP * (self.upper() + self.constant).abs()
+    }
+
+    /// The two parts of a branch around a fraction of a board in its relaxation: first by how many boards
+    /// run at or below a clock, then by how many have a layout.
+    fn split(&self, branch: &Branch, relaxed: &Relaxed) -> Option<[Branch; 2]> {
+        let fraction = |value: f64| (value - value.floor()).min(value.ceil() - value);
+        let mut best: Option<(f64, usize, usize, f64)> = None;
+        for (class, values) in relaxed.at_or_below.iter().enumerate() {
+            for (at, &value) in values.iter().enumerate() {
+                let (low, high) = branch.clocks[class][at];
+                let part = fraction(value);
+                if low < high && part > 1e-5 && best.is_none_or(|(p, ..)| part > p + 1e-9) {
+                    best = Some((part, class, at, value));
+                }
+            }
+        }
+        if let Some((_, class, at, value)) = best {
+            let (mut below, mut above) = (branch.clone(), branch.clone());
+            below.clocks[class][at].1 = value.floor() as u32;
+            above.clocks[class][at].0 = value.ceil() as u32;
+            return Some([below, above]);
+        }
+        let mut best: Option<(f64, usize, f64)> = None;
+        for (pattern, &value) in relaxed.patterns.iter().enumerate() {
+            let (low, high) = branch.patterns[pattern];
+            let part = fraction(value);
+            if low < high && part > 1e-5 && best.is_none_or(|(p, ..)| part > p + 1e-9) {
+                best = Some((part, pattern, value));
+            }
+        }
+        best.map(|(_, pattern, value)| {
+            let (mut below, mut above) = (branch.clone(), branch.clone());
+            below.patterns[pattern].1 = value.floor() as u32;
+            above.patterns[pattern].0 = value.ceil() as u32;
+            [below, above]
+        })
+    }
+
+    /// Covers with reduced cost below `room`, at most `most` of them, and up to which reduced cost they
+    /// are complete. The columns of the master are among them.
+    fn enumerate(&self, relaxed: &Relaxed, room: f64, most: usize) -> (Vec<Config>, f64) {
+        let mut found: Vec<(f64, usize, Cover)> = Vec::new();
+        let mut complete = room;
+        for service in 0..self.problem.services.len() {
+            if self.counted[service] {
+                continue;
+            }
+            let worth = relaxed.prices.services[service];
+            let own = self.search(service, &relaxed.prices, room, most);
+            complete = complete.min(own.complete_below - worth);
+            found.extend(own.covers.into_iter().map(|c| (c.price - worth, service, c)));
+            if complete < room && most == FEW_COVERS {
+                return (Vec::new(), complete);
+            }
+        }
+        found.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then_with(|| a.2.points.cmp(&b.2.points)));
+        if found.len() > most {
+            complete = complete.min(found[most].0);
+            found.truncate(most);
+            if most == FEW_COVERS {
+                return (Vec::new(), complete);
+            }
+        }
+        let mut columns: Vec<Config> =
+            found.iter().map(|(_, s, c)| Config::new(self.problem, *s, &c.points, self.mean)).collect();
+        let mut present: BTreeSet<(usize, Vec<usize>)> =
+            columns.iter().map(|c| (c.service, c.sorted_points())).collect();
+        // Columns that the incumbent or an earlier relaxation used keep the start feasible.
+        for column in &self.columns {
+            let kept = self.incumbent.as_ref().is_some_and(|(_, a)| points_of(&a.shares[column.service]) == column.sorted_points());
+            if kept && present.insert((column.service, column.sorted_points())) {
+                columns.push(column.clone());
+            }
+        }
+        (columns, complete)
     }
 
     /// Column generation at the master's present bounds; `None` when it cannot serve everything.
@@ -197,7 +360,9 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             if added > 0 && !self.control.is_over() {
                 continue;
             }
-            if unserved > 1e-7 {
+            // With part of a service left unserved at a penalty, the value still bounds every plan; it says
+            // nothing more only while the penalty is too low to matter.
+            if unserved > 1e-7 && relaxed.value + bound_loss < self.upper() {
                 if self.master.raise_penalty()? {
                     continue;
                 }
@@ -279,42 +444,10 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
         }
     }
 
-    /// The numbers of boards that can still matter, each with its own bound.
-    ///
-    /// The relaxation's value is convex in the number of boards and least at `free.boards`: walking out
-    /// from there, it never falls again, so a whole tail is bounded by the last number looked at.
-    fn candidates(&mut self, free: &Relaxed, most: u32) -> Result<Vec<Candidate>, SolverFault> {
-        if free.boards > MOST_BOARDS_BRANCHED {
-            return Ok(vec![Candidate { boards: (0, most), bound: free.value, is_done: false }]);
-        }
-        let low = (free.boards + 1e-6).floor().clamp(0.0, f64::from(most)) as u32;
-        let mut found = Vec::new();
-        for up in [true, false] {
-            let side: Vec<u32> = if up { (low + 1..=most).collect() } else { (0..=low).rev().collect() };
-            let mut walked = 0;
-            for &k in &side {
-                self.master.fix_boards((k, k))?;
-                let Some(relaxed) = self.relax()? else { break };
-                let bound = relaxed.value.max(free.value);
-                found.push(Candidate { boards: (k, k), bound, is_done: false });
-                walked += 1;
-                let tail = if up { (k < most).then(|| (k + 1, most)) } else { (k > 0).then(|| (0, k - 1)) };
-                if bound >= self.upper() || walked == MOST_BRANCHES || self.control.is_over() {
-                    if let Some(boards) = tail {
-                        found.push(Candidate { boards, bound, is_done: false });
-                    }
-                    break;
-                }
-            }
-        }
-        self.master.fix_boards((0, most))?;
-        Ok(found)
-    }
-
     /// The integer program over the columns at hand. Returns what it proves and what stopped it.
     fn integer(
         &mut self,
-        boards: (u32, u32),
+        branch: &Branch,
         columns: Option<&[Config]>,
         bound: f64,
         seconds: f64,
@@ -324,7 +457,7 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
                 problem: self.problem,
                 columns: columns.unwrap_or(&self.columns),
                 counted: &self.counted,
-                boards,
+                branch,
                 start: self.incumbent.as_ref().map(|(_, a)| a),
                 bound,
             },
@@ -332,67 +465,9 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             seconds,
         )?;
         if let Some(assignment) = result.assignment {
-            self.offer(assignment);
+            self.offer(assignment)?;
         }
         Ok((result.bound, result.stopped_by))
-    }
-
-    /// Proves the best plan with this many boards, or improves on it.
-    fn close(&mut self, candidate: Candidate) -> Result<(f64, Option<&'static str>), SolverFault> {
-        let range = candidate.boards;
-        self.master.fix_boards(range)?;
-        let mut proven = candidate.bound;
-        let mut stopped = None;
-        // First with the covers that matter most, which usually finds the plan; then with all that can.
-        for (share, most_covers) in [(0.25, MOST_COVERS / 8), (1.0, MOST_COVERS)] {
-            let Some(relaxed) = self.relax()? else {
-                self.master.fix_boards((0, self.most()))?;
-                return Ok((f64::INFINITY, None));
-            };
-            proven = proven.max(relaxed.value);
-            let upper = self.upper();
-            if proven >= upper || self.is_closed(proven) || self.control.is_over() {
-                break;
-            }
-            let room = if upper.is_finite() { share * (upper - relaxed.value) } else { f64::INFINITY };
-            let keep = most_covers;
-            let mut columns: Vec<(f64, Config)> = Vec::new();
-            let mut complete = room;
-            for service in 0..self.problem.services.len() {
-                if self.counted[service] {
-                    continue;
-                }
-                let found = self.search(service, &relaxed.prices, room, keep);
-                complete = complete.min(found.complete_below - relaxed.prices.services[service]);
-                for cover in found.covers {
-                    let reduced = cover.price - relaxed.prices.services[service];
-                    let config = Config::new(self.problem, service, &cover.points, self.mean);
-                    columns.push((reduced, config));
-                }
-            }
-            columns.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.service.cmp(&b.1.service)));
-            if columns.len() > most_covers {
-                complete = complete.min(columns[most_covers].0);
-                columns.truncate(most_covers);
-            }
-            let mut kept: Vec<Config> = columns.into_iter().map(|(_, c)| c).collect();
-            let mut present: BTreeSet<(usize, Vec<usize>)> =
-                kept.iter().map(|c| (c.service, c.sorted_points())).collect();
-            for column in &self.columns {
-                if present.insert((column.service, column.sorted_points())) {
-                    kept.push(column.clone());
-                }
-            }
-            let (bound, stop) = self.integer(range, Some(&kept), relaxed.value, f64::INFINITY)?;
-            // A plan with a cover that was left out costs at least the relaxed value plus its reduced cost.
-            proven = proven.max(bound.min(relaxed.value + complete.max(0.0)));
-            stopped = stop;
-            if stop.is_some() || self.is_closed(proven) || proven >= self.upper() {
-                break;
-            }
-        }
-        self.master.fix_boards((0, self.most()))?;
-        Ok((proven.min(self.upper()).max(candidate.bound.min(self.upper())), stopped))
     }
 }
 
@@ -403,21 +478,64 @@ const MOST_BRANCHES: usize = 3;
 /// Time for the first integer program (s).
 const QUICK_SECONDS: f64 = 3.0;
 
-/// Numbers of boards still to be settled, and what is proven for them.
+/// A part of the search: how many boards, and how many at or below each clock.
 #[derive(Clone, Debug)]
-struct Candidate {
-    /// From, to.
-    boards: (u32, u32),
-    bound: f64,
-    is_done: bool,
+pub(super) struct Branch {
+    /// Least and most boards in total.
+    pub(super) boards: (u32, u32),
+    /// By class and clock (ascending, as in [`clocks_of`]): least and most boards at or below it.
+    pub(super) clocks: Vec<Vec<(u32, u32)>>,
+    /// By pattern: least and most boards.
+    pub(super) patterns: Vec<(u32, u32)>,
 }
 
-/// The range over the single numbers among the candidates.
-fn range_of(candidates: &[Candidate]) -> (u32, u32) {
-    let single = |c: &&Candidate| c.boards.0 == c.boards.1;
-    let any = candidates.iter().any(|c| single(&c));
-    let considered = || candidates.iter().filter(|c| !any || single(c));
-    let low = considered().map(|c| c.boards.0).min().unwrap_or(0);
-    let high = considered().map(|c| c.boards.1).max().unwrap_or(0);
-    (low, high)
+/// The clocks of a class's patterns, ascending.
+pub(super) fn clocks_of(problem: &Problem, class: usize) -> Vec<Megahertz> {
+    let all: BTreeSet<Megahertz> =
+        problem.patterns.iter().filter(|p| p.class == class).map(|p| p.clock).collect();
+    all.into_iter().collect()
+}
+
+impl Branch {
+    /// Everything.
+    pub(super) fn root(problem: &Problem) -> Self {
+        let boards = problem.classes.iter().map(|c| c.count).fold(0, u32::saturating_add);
+        let clocks = problem
+            .classes
+            .iter()
+            .enumerate()
+            .map(|(class, c)| vec![(0, c.count); clocks_of(problem, class).len()])
+            .collect();
+        let patterns = problem.patterns.iter().map(|p| (0, problem.classes[p.class].count)).collect();
+        Self { boards: (0, boards), clocks, patterns }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    branch: Branch,
+    bound: f64,
+    number: usize,
+}
+
+enum Settled {
+    /// Nothing here beats the incumbent.
+    Closed,
+    /// Proven this far, stopped by a limit if any.
+    Bounded(f64, Option<&'static str>),
+    /// Parts with their bounds.
+    Branched(Vec<(Branch, f64)>),
+}
+
+/// The open node with the least bound, the oldest among equals.
+fn pick(open: &[Node]) -> Option<usize> {
+    (0..open.len()).min_by(|&a, &b| open[a].bound.total_cmp(&open[b].bound).then(open[a].number.cmp(&open[b].number)))
+}
+
+/// The numbers of boards of all single-number nodes, or of all nodes.
+fn hull(open: &[Node]) -> (u32, u32) {
+    let single = |n: &&Node| n.branch.boards.0 == n.branch.boards.1;
+    let any = open.iter().any(|n| single(&n));
+    let considered = || open.iter().filter(|n| !any || single(n)).map(|n| n.branch.boards);
+    (considered().map(|b| b.0).min().unwrap_or(0), considered().map(|b| b.1).max().unwrap_or(0))
 }

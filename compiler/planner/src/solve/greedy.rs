@@ -224,9 +224,34 @@ impl<'a> Group<'a> {
         let best = starts
             .into_iter()
             .take(effort)
-            .map(|start| self.descend(start, left))
+            .map(|start| self.shake(self.descend(start, left), left))
             .min_by(|a, b| a.cost.total_cmp(&b.cost).then_with(|| a.boards.cmp(&b.boards)))?;
         best.slots.iter().all(|s| s.1 != usize::MAX).then_some(best)
+    }
+
+    /// Takes one board away, or two, and lets the rest adapt, while that helps.
+    fn shake(&self, mut best: State, left: &[u32]) -> State {
+        for _ in 0..ROUNDS {
+            let mut improved = false;
+            let n = best.boards.len();
+            let singles = (0..n).map(|i| (i, i));
+            let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
+            for (i, j) in singles.chain(pairs) {
+                let boards: Vec<usize> =
+                    best.boards.iter().enumerate().filter(|(at, _)| *at != i && *at != j).map(|(_, &b)| b).collect();
+                let Some(fewer) = self.evaluate(&boards, f64::INFINITY) else { continue };
+                let found = self.descend(fewer, left);
+                if found.cost < best.cost - 1e-9 {
+                    best = found;
+                    improved = true;
+                    break;
+                }
+            }
+            if !improved {
+                break;
+            }
+        }
+        best
     }
 
     fn descend(&self, mut state: State, left: &[u32]) -> State {

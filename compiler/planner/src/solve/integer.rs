@@ -4,10 +4,11 @@
 //! weaker as a bound, but what it calls infeasible is.
 
 use super::config::Config;
+use super::exact::{Branch, clocks_of};
 use super::{Control, SolverFault};
 use crate::problem::{Assignment, Problem, Share, Weights};
 use good_lp::solvers::highs::highs as build;
-use good_lp::{Expression, ProblemVariables, Solution as _, SolverModel, Variable, variable};
+use good_lp::{Expression, ProblemVariables, SolverModel, Variable, variable};
 use highs::{HighsModelStatus, HighsSolutionStatus};
 
 /// An integer program over given covers.
@@ -17,8 +18,8 @@ pub(super) struct Restricted<'a> {
     pub(super) columns: &'a [Config],
     /// Services that are counted instead.
     pub(super) counted: &'a [bool],
-    /// Least and most boards in total.
-    pub(super) boards: (u32, u32),
+    /// Which part of the search this is.
+    pub(super) branch: &'a Branch,
     /// Where to start.
     pub(super) start: Option<&'a Assignment>,
     /// A valid bound, without the constant.
@@ -52,9 +53,9 @@ fn formulate(input: &Restricted<'_>) -> (ProblemVariables, Expression, Vec<good_
     let mut limits: Vec<Expression> = vec![Expression::default(); problem.limits.len()];
     let mut objective = Expression::default();
     let mut constraints = Vec::new();
-    for pattern in &problem.patterns {
-        let most = f64::from(problem.classes[pattern.class].count.min(input.boards.1));
-        let v = variables.add(variable().integer().min(0.0).max(most));
+    for (pattern, &(low, high)) in problem.patterns.iter().zip(&input.branch.patterns) {
+        let most = high.min(problem.classes[pattern.class].count).min(input.branch.boards.1);
+        let v = variables.add(variable().integer().min(f64::from(low)).max(f64::from(most.max(low))));
         let value = |w: &Weights| {
             let w = w.classes[pattern.class];
             w.board + w.base * pattern.base
@@ -118,13 +119,30 @@ fn formulate(input: &Restricted<'_>) -> (ProblemVariables, Expression, Vec<good_
     for service in services {
         constraints.push(service.geq(1.0));
     }
+    for (class, bounds) in input.branch.clocks.iter().enumerate() {
+        let most = problem.classes[class].count;
+        for (clock, &(low, high)) in clocks_of(problem, class).into_iter().zip(bounds) {
+            if (low, high) == (0, most) {
+                continue;
+            }
+            let at_or_below: Expression = problem
+                .patterns
+                .iter()
+                .zip(&columns.patterns)
+                .filter(|(p, _)| p.class == class && p.clock <= clock)
+                .map(|(_, &v)| v)
+                .sum();
+            constraints.push(at_or_below.clone().geq(f64::from(low)));
+            constraints.push(at_or_below.leq(f64::from(high)));
+        }
+    }
     let mut total = Expression::default();
     for (row, class) in classes.into_iter().zip(&problem.classes) {
         total += row.clone();
         constraints.push(row.leq(f64::from(class.count)));
     }
-    constraints.push(total.clone().geq(f64::from(input.boards.0)));
-    constraints.push(total.leq(f64::from(input.boards.1)));
+    constraints.push(total.clone().geq(f64::from(input.branch.boards.0)));
+    constraints.push(total.leq(f64::from(input.branch.boards.1)));
     for (row, limit) in limits.into_iter().zip(&problem.limits) {
         constraints.push(row.leq(limit.at_most - limit.weights.constant));
     }
@@ -185,12 +203,12 @@ pub(super) fn compact(
     control: &Control<'_>,
 ) -> Result<(Option<Assignment>, bool, Option<&'static str>), SolverFault> {
     let counted = vec![true; problem.services.len()];
-    let most = problem.classes.iter().map(|c| c.count).fold(0, u32::saturating_add);
+    let branch = Branch::root(problem);
     let input = Restricted {
         problem,
         columns: &[],
         counted: &counted,
-        boards: (0, most),
+        branch: &branch,
         start: None,
         bound: f64::NEG_INFINITY,
     };

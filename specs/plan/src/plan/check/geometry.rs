@@ -82,8 +82,13 @@ fn names(plan: &Plan, faults: &mut Faults) {
             faults.add(&place, format!("node `{}` has no board {}", gpu.node, gpu.index));
         }
     }
-    if !plan.gpus.is_sorted_by_key(|g| (&g.node, g.index)) {
-        faults.add("gpus", "the boards are not in the order of node and index");
+    let runs = plan.gpus.chunk_by(|a, b| a.node == b.node);
+    let mut nodes = BTreeSet::new();
+    for run in runs {
+        let is_new = run.first().is_none_or(|g| nodes.insert(&g.node));
+        if !is_new || !run.is_sorted_by_key(|g| g.index) {
+            faults.add("gpus", "the boards are not in the order of node and index");
+        }
     }
     let mut seen = BTreeSet::new();
     for (index, unused) in plan.unused.iter().enumerate() {
@@ -117,11 +122,11 @@ fn mig(gpu: &Gpu, board: &Board, place: &str, faults: &mut Faults) {
     for (index, instance) in gpu.instances.iter().enumerate() {
         let place = format!("{place}.instances[{index}]");
         let (Some(name), Some(start), Some(size)) = (&instance.profile, instance.start, instance.size) else {
-            faults.add(&place, "a MIG instance needs a profile, a start and a size");
+            faults.add(&place, "inside MIG it needs a profile, a start and a size");
             continue;
         };
         if instance.mps_percent.is_some() {
-            faults.add(&place, "a MIG instance has no MPS percentage");
+            faults.add(&place, "inside MIG it has no MPS percentage");
         }
         let Some(profile) = board.profile(name) else {
             faults.add(format!("{place}.profile"), format!("`{}` has no profile `{name}`", board.id));

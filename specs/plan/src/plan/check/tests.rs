@@ -165,6 +165,24 @@ fn a_board_is_used_once_and_exists() {
 }
 
 #[test]
+fn boards_of_a_node_stand_together_in_order() {
+    let pair = |first: (&'static str, u32), second: (&'static str, u32)| {
+        faults(|p| {
+            p.gpus.push(p.gpus[0].clone());
+            p.unused.clear();
+            for (gpu, (node, index)) in p.gpus.iter_mut().zip([first, second]) {
+                (gpu.node, gpu.index) = (node.to_owned(), index);
+            }
+            p.services.iter_mut().for_each(|s| s.rate_rps *= 2.0);
+            add_up(p);
+        })
+    };
+    assert_eq!(pair(("box", 0), ("box", 1)), [""; 0]);
+    assert_eq!(pair(("west", 0), ("east", 0)), [""; 0]);
+    refused(&pair(("box", 1), ("box", 0)), "not in the order of node and index");
+}
+
+#[test]
 fn geometry_under_a_catalogue_name_is_the_catalogues() {
     let found = faults(|p| p.boards[0].profiles[4].n_memory_slices = 3);
     refused(&found, "`3g.40gb` is not cut as the catalogue's");

@@ -1,0 +1,85 @@
+//! Words on the command line → values, or what is wrong with them.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ent_plan::plan::{LatencyRule, Metric};
+use std::time::Duration;
+
+/// `PARAM=VALUE`.
+pub(super) fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("write `PARAM=VALUE`, for example `load=50%`".to_owned()),
+    }
+}
+
+/// `90`, `90s`, `1.5m`, `1h 30m`.
+pub(super) fn time_limit(text: &str) -> Result<Duration, String> {
+    let parsed = match text.trim().parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => humantime::parse_duration(text.trim()).ok(),
+    };
+    parsed
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| "write a time above zero, for example `30s`, `2m` or `90`".to_owned())
+}
+
+/// `0.2%` or `0.002`.
+pub(super) fn gap(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let parsed = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|value| value / 100.0),
+        None => text.parse::<f64>(),
+    };
+    match parsed {
+        Ok(gap) if (0.0..=1.0).contains(&gap) => Ok(gap),
+        _ => Err("write a fraction from 0 to 1, for example `0.2%` or `0.002`".to_owned()),
+    }
+}
+
+/// A metric by its word.
+pub(super) fn metric() -> impl TypedValueParser<Value = Metric> {
+    PossibleValuesParser::new(Metric::ALL.map(Metric::word))
+        .try_map(|word| Metric::ALL.into_iter().find(|metric| metric.word() == word).ok_or("no such metric"))
+}
+
+/// A latency rule by its word.
+pub(super) fn latency_rule() -> impl TypedValueParser<Value = LatencyRule> {
+    PossibleValuesParser::new(["queueing", "execution"]).map(|word| match word.as_str() {
+        "execution" => LatencyRule::Execution,
+        _ => LatencyRule::Queueing,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_seconds_or_carry_a_unit() {
+        assert_eq!(time_limit("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(time_limit("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(time_limit("2m"), Ok(Duration::from_secs(120)));
+        for wrong in ["", "0", "-3", "nan", "inf", "1e300", "soon", "0s"] {
+            assert!(time_limit(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn gaps_are_fractions_or_per_cent() {
+        assert_eq!((gap("0.2%"), gap("0.002")), (Ok(0.002), Ok(0.002)));
+        for wrong in ["", "%", "-1%", "200%", "nan", "x"] {
+            assert!(gap(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn settings_need_a_name_and_a_value() {
+        assert_eq!(setting("load = 50%"), Ok(("load".to_owned(), "50%".to_owned())));
+        assert_eq!(setting("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        for wrong in ["load", "=1", "load=", ""] {
+            assert!(setting(wrong).is_err(), "{wrong}");
+        }
+    }
+}

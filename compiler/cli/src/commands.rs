@@ -1,0 +1,151 @@
+//! Arguments → a command carried out → an exit code; one file for each command.
+
+use crate::arguments::{Arguments, CheckFormat, Command, Format, Performance};
+use crate::exit::{Exit, Stop};
+use crate::render::plan::{Canvas, Detail};
+use crate::render::{diagnostic, json};
+use crate::terminal::{Terminal, Verbosity};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use ent_plan::diagnostic::{Diagnostic, Severity, Sources};
+use std::ffi::OsString;
+
+mod check;
+mod explain;
+mod fmt;
+mod performance;
+mod plan;
+mod program;
+mod schema;
+mod show;
+
+/// Carries out a command line.
+pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
+    let words: Vec<OsString> = words.collect();
+    let arguments = match Arguments::try_parse_from(&words) {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse_usage(&error, &words),
+    };
+    let look = arguments.look;
+    let verbosity = match (look.quiet, look.verbose) {
+        (true, _) => Verbosity::Quiet,
+        (false, true) => Verbosity::Verbose,
+        (false, false) => Verbosity::Normal,
+    };
+    let terminal = Terminal::new(look.color, look.ascii, verbosity);
+    let is_json = wants_json(&arguments.command);
+    match dispatch(&arguments.command, &terminal) {
+        Ok(exit) => exit,
+        Err(stop) => report(&stop, &terminal, is_json),
+    }
+}
+
+fn dispatch(command: &Command, terminal: &Terminal) -> Result<Exit, Stop> {
+    match command {
+        Command::Check(arguments) => check::run(arguments, terminal),
+        Command::Fmt(arguments) => fmt::run(arguments, terminal),
+        Command::Plan(arguments) => plan::run(arguments, terminal),
+        Command::Show(arguments) => show::run(arguments, terminal),
+        Command::Explain(arguments) => explain::run(arguments, terminal),
+        Command::Schema(arguments) => schema::run(arguments, terminal),
+        Command::Performance(Performance::Fit(arguments)) => performance::fit(arguments, terminal),
+        Command::Performance(Performance::Show(arguments)) => performance::show(arguments, terminal),
+        Command::Completions(arguments) => {
+            let mut script = Vec::new();
+            clap_complete::generate(arguments.shell, &mut Arguments::command(), "entc", &mut script);
+            terminal.result(&String::from_utf8_lossy(&script))?;
+            Ok(Exit::Done)
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Arguments::command()).render(&mut page)?;
+            terminal.result(&String::from_utf8_lossy(&page))?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn wants_json(command: &Command) -> bool {
+    match command {
+        Command::Check(arguments) => arguments.format == CheckFormat::Json,
+        Command::Plan(arguments) => arguments.format == Format::Json,
+        Command::Show(arguments) => arguments.format == Format::Json,
+        Command::Performance(Performance::Show(arguments)) => arguments.format == Format::Json,
+        Command::Fmt(_)
+        | Command::Explain(_)
+        | Command::Schema(_)
+        | Command::Performance(Performance::Fit(_))
+        | Command::Completions(_)
+        | Command::Man => false,
+    }
+}
+
+/// Help and version are results; all else is a mistake, with exit code 1 and not clap's 2.
+fn refuse_usage(error: &clap::Error, words: &[OsString]) -> Exit {
+    let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let asks_json = words.windows(2).any(|pair| matches!(pair, [a, b] if a == "--format" && b == "json"))
+        || words.iter().any(|word| word == "--format=json");
+    if asks_json && !is_help {
+        let text = error.render().to_string();
+        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let shown = json::refusal("usage", &message, Some("run `entc --help`"));
+        let terminal = Terminal::new(crate::terminal::Color::Never, false, Verbosity::Normal);
+        let _ignored = terminal.result(&json::Report::new(vec![shown]).text());
+    }
+    // clap writes to the right stream, with colour where it may; a closed stream is not an error.
+    let _ignored = error.print();
+    if is_help { Exit::Done } else { Exit::Wrong }
+}
+
+/// Says why a command stopped.
+fn report(stop: &Stop, terminal: &Terminal, is_json: bool) -> Exit {
+    let shown = match stop {
+        Stop::Diagnostics { sources, diagnostics } => {
+            tell(terminal, sources, diagnostics);
+            json::diagnostics(sources, diagnostics)
+        }
+        Stop::Refused { code, message, help } => {
+            let help_line = help.as_ref().map_or(String::new(), |help| format!("  help: {help}\n"));
+            terminal.message(&format!("error[{code}]: {message}\n{help_line}"));
+            vec![json::refusal(code, message, help.as_deref())]
+        }
+        Stop::Output(error) => {
+            let why = crate::write::reason(error);
+            terminal.message(&format!("error[cannot-write]: cannot write standard output: {why}\n"));
+            return Exit::Wrong;
+        }
+    };
+    if is_json {
+        let _ignored = terminal.result(&json::Report::new(shown).text());
+    }
+    Exit::Wrong
+}
+
+/// Draws diagnostics on standard error; warnings only where they are wanted.
+fn tell(terminal: &Terminal, sources: &Sources, diagnostics: &[Diagnostic]) {
+    let is_wanted = |d: &&Diagnostic| d.severity == Severity::Error || terminal.verbosity > Verbosity::Quiet;
+    let wanted: Vec<Diagnostic> = diagnostics.iter().filter(is_wanted).cloned().collect();
+    if !wanted.is_empty() {
+        terminal.message(&diagnostic::diagnostics(sources, &wanted, &canvas_err(terminal)));
+    }
+}
+
+/// What messages are drawn on.
+fn canvas_err(terminal: &Terminal) -> Canvas {
+    Canvas {
+        width: terminal.width_err,
+        color: terminal.color_err,
+        symbols: terminal.symbols,
+        detail: Detail::Boards,
+    }
+}
+
+/// What results are drawn on.
+fn canvas_out(terminal: &Terminal, explain: bool, summary: bool) -> Canvas {
+    let detail = match (explain, summary) {
+        (true, _) => Detail::Explain,
+        (false, true) => Detail::Summary,
+        (false, false) => Detail::Boards,
+    };
+    Canvas { width: terminal.width, color: terminal.color_out, symbols: terminal.symbols, detail }
+}

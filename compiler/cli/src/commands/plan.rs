@@ -1,0 +1,209 @@
+//! `entc plan`: spec → plan, shown and saved.
+
+use super::program::{Compiled, asked, performance};
+use super::{canvas_err, canvas_out, tell};
+use crate::arguments::{Emit, Format, Plan as Arguments};
+use crate::exit::{Exit, Stop};
+use crate::progress::{Display, Moment};
+use crate::render::{self, json};
+use crate::terminal::{Terminal, Verbosity};
+use crate::{interrupt, report, write};
+use ent_performance::PerformanceSet;
+use ent_plan::diagnostic::{Diagnostic, Severity, Sources};
+use ent_plan::plan::{Metric, Note, Plan, Status, check};
+use ent_planner::{Control, PlanOptions, Planner, Progress, SolverFault};
+use std::ops::ControlFlow;
+use std::time::{Instant, SystemTime};
+
+mod form;
+mod service;
+
+pub(super) use service::explain_service;
+
+/// Plans, shows and saves.
+pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Result<Exit, Stop> {
+    if arguments.emit == Some(Emit::Ast) {
+        return form::ast(&arguments.file, terminal);
+    }
+    interrupt::listen();
+    let planner = planner(&arguments.planner)?;
+    let mut compiled = asked(&arguments.file, &arguments.question)?;
+    let wishes = Wishes {
+        options: PlanOptions { planner, metric: None, rule: compiled.latency_rule() },
+        gap: arguments.gap.unwrap_or(0.0),
+        time_limit: arguments.question.time_limit.as_secs_f64(),
+        node_limit: arguments.node_limit,
+    };
+    if arguments.emit == Some(Emit::Program) {
+        return form::program(&compiled, terminal);
+    }
+    let performance = performance(&mut compiled, arguments.question.table.as_deref())?;
+    if let Some(form @ (Emit::Problem | Emit::Lp | Emit::Solution)) = arguments.emit {
+        return form::problem(&mut compiled, &performance, &wishes, form, terminal);
+    }
+    let planned_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let made = solve(&mut compiled, &performance, &wishes, terminal)?;
+    finish(arguments, &made, &planned_at, &compiled.sources, terminal)
+}
+
+/// A plan, what was said about it, and how long it took.
+pub(super) struct Made {
+    /// The plan, checked.
+    pub(super) plan: Plan,
+    /// Everything said, from the spec's text to the plan.
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// Seconds of planning.
+    pub(super) seconds: f64,
+    /// Whether the user stopped it.
+    pub(super) is_interrupted: bool,
+}
+
+/// What the planner is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wishes {
+    /// What to plan for.
+    pub(super) options: PlanOptions,
+    /// Proven this close to the best is close enough.
+    pub(super) gap: f64,
+    /// Seconds.
+    pub(super) time_limit: f64,
+    /// Nodes of the search tree.
+    pub(super) node_limit: Option<u32>,
+}
+
+fn planner(word: &str) -> Result<Planner, Stop> {
+    if let Some(planner) = Planner::ALL.into_iter().find(|planner| planner.word() == word) {
+        return Ok(planner);
+    }
+    let words: Vec<&str> = Planner::ALL.iter().map(|planner| planner.word()).collect();
+    Err(Stop::Refused {
+        code: "unknown-planner",
+        message: format!("there is no planner `{word}`"),
+        help: Some(format!("use one of: {}", words.join(", "))),
+    })
+}
+
+/// Plans, with the display running, and checks what comes out.
+pub(super) fn solve(
+    compiled: &mut Compiled,
+    performance: &PerformanceSet,
+    wishes: &Wishes,
+    terminal: &Terminal,
+) -> Result<Made, Stop> {
+    let metric = wishes.options.metric.unwrap_or(compiled.program.objective.minimize.value);
+    let (outcome, seconds) = under_control(wishes, metric, terminal, |control| {
+        ent_planner::plan(&compiled.program, performance, wishes.options, control)
+    });
+    crate::bug::processing("plan");
+    let mut plan = outcome.value;
+    let mut diagnostics = std::mem::take(&mut compiled.diagnostics);
+    diagnostics.extend(outcome.diagnostics);
+    plan.diagnostics = diagnostics.iter().map(|diagnostic| note(&compiled.sources, diagnostic)).collect();
+    if has_boards(plan.status) {
+        plan = checked(plan);
+    }
+    Ok(Made { plan, diagnostics, seconds, is_interrupted: interrupt::is_interrupted() })
+}
+
+/// Runs a search with the clock, the display and Ctrl-C; gives its answer and how long it took. A solver
+/// that fails is a bug, never the user's fault.
+#[expect(clippy::panic, reason = "a bug is a panic: code 101, with what is needed to report it")]
+pub(super) fn under_control<T>(
+    wishes: &Wishes,
+    metric: Metric,
+    terminal: &Terminal,
+    search: impl FnOnce(&mut Control<'_>) -> Result<T, SolverFault>,
+) -> (T, f64) {
+    crate::bug::processing("problem");
+    let started = Instant::now();
+    let mut display = Display::start(terminal, metric, started);
+    let mut progress = |progress: Progress| {
+        display.show(&Moment { phase: progress.phase, incumbent: progress.incumbent, bound: progress.bound });
+        if progress.incumbent.is_some() {
+            interrupt::has_incumbent();
+        }
+        if interrupt::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let mut control = Control {
+        gap: wishes.gap,
+        time_limit: Some(wishes.time_limit),
+        node_limit: wishes.node_limit,
+        elapsed: &|| started.elapsed().as_secs_f64(),
+        progress: &mut progress,
+        is_stopped: false,
+    };
+    let answer = search(&mut control);
+    display.finish();
+    match answer {
+        Ok(answer) => (answer, started.elapsed().as_secs_f64()),
+        Err(fault) => panic!("the solver failed: {fault}"),
+    }
+}
+
+/// Every number a user sees comes from the check. A plan of our own that fails it is a bug of ours.
+#[expect(clippy::panic, reason = "a bug is a panic: code 101, with what is needed to report it")]
+fn checked(plan: Plan) -> Plan {
+    match check(plan) {
+        Ok(checked) => checked.into_plan(),
+        Err(faults) => {
+            let faults: Vec<String> =
+                faults.iter().map(|fault| format!("{}: {}", fault.place, fault.message)).collect();
+            panic!("the plan fails its check: {}", faults.join("; "))
+        }
+    }
+}
+
+/// Shows, saves, and says how it went.
+fn finish(
+    arguments: &Arguments,
+    made: &Made,
+    planned_at: &str,
+    sources: &Sources,
+    terminal: &Terminal,
+) -> Result<Exit, Stop> {
+    let plan = &made.plan;
+    let is_wrong = !has_boards(plan.status) || made.diagnostics.iter().any(|d| d.severity == Severity::Error);
+    let file = report::plan_file(plan)?;
+    let mut is_changed = true;
+    if let (Some(path), false, false) = (&arguments.output, is_wrong, made.is_interrupted) {
+        is_changed = std::fs::read_to_string(path).map_or(true, |before| before != file);
+        write::atomically(path, &file)?;
+        if terminal.verbosity > Verbosity::Quiet {
+            terminal.message(&format!("wrote {}\n", path.display()));
+        }
+    }
+    if arguments.emit == Some(Emit::Plan) {
+        terminal.result(&file)?;
+    } else if arguments.format == Format::Json {
+        let shown = json::diagnostics(sources, &made.diagnostics);
+        terminal.result(&json::text(&report::run_report(plan, made.seconds, planned_at, &shown)))?;
+    } else if !is_wrong {
+        let canvas = canvas_out(terminal, arguments.explain, arguments.summary);
+        terminal.result(&render::plan::plan(plan, Some(made.seconds), &canvas))?;
+    }
+    if is_wrong {
+        terminal.message(&render::plan::status(plan, Some(made.seconds), &canvas_err(terminal)));
+        tell(terminal, sources, &made.diagnostics);
+    }
+    Ok(match (made.is_interrupted, is_wrong) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Wrong,
+        (false, false) if arguments.detailed_exitcode && is_changed => Exit::Changes,
+        (false, false) => Exit::Done,
+    })
+}
+
+fn has_boards(status: Status) -> bool {
+    matches!(status, Status::Optimal | Status::WithinGap | Status::Feasible)
+}
+
+/// A diagnostic as it travels with the plan.
+fn note(sources: &Sources, diagnostic: &Diagnostic) -> Note {
+    Note {
+        severity: json::severity(diagnostic.severity).to_owned(),
+        code: diagnostic.code.word().to_owned(),
+        message: diagnostic.message.clone(),
+        location: Some(render::diagnostic::location(sources, &diagnostic.primary)),
+        help: diagnostic.help.clone(),
+    }
+}

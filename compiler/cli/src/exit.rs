@@ -1,0 +1,79 @@
+//! How a command ends: one table of exit codes for all of them, and what is said when it stops early.
+
+use ent_plan::diagnostic::{Code, Diagnostic, FileId, Sources, Span};
+use std::process::ExitCode;
+
+/// What the process ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Done,
+    /// Something is wrong with what the user gave, or a command that only reads failed.
+    Wrong,
+    /// Only with `--detailed-exitcode`: there are changes.
+    Changes,
+    /// Stopped by the user.
+    Interrupted,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Wrong => 1,
+            Exit::Changes => 2,
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+/// Why a command could not do what was asked. Always exit code 1.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Something is wrong with the user's files.
+    Diagnostics {
+        /// What the diagnostics point into.
+        sources: Sources,
+        /// What is wrong.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// The request itself cannot be met: an argument, an output file.
+    Refused {
+        /// A word for scripts.
+        code: &'static str,
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        help: Option<String>,
+    },
+    /// Standard output is closed or full.
+    Output(std::io::Error),
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl Stop {
+    /// One thing that is wrong with a whole file.
+    pub(crate) fn about_file(
+        code: Code,
+        file: &str,
+        message: &str,
+        label: impl Into<String>,
+        help: &str,
+    ) -> Self {
+        let mut sources = Sources::default();
+        let file: FileId = sources.add(file, "");
+        let span = Span { file, start: 0, end: 0 };
+        let diagnostic = Diagnostic::error(code, span, message).label(label).help(help);
+        Self::Diagnostics { sources, diagnostics: vec![diagnostic] }
+    }
+
+    /// A request that cannot be met.
+    pub(crate) fn refused(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Refused { code, message: message.into(), help: None }
+    }
+}

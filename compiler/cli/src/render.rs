@@ -1,0 +1,16 @@
+//! Plans, diagnostics and models → what a person or a program reads. Nothing here prints.
+
+pub(crate) mod alternatives;
+pub(crate) mod bar;
+pub(crate) mod board;
+pub(crate) mod diagnostic;
+pub(crate) mod json;
+pub(crate) mod line;
+pub(crate) mod performance;
+pub(crate) mod plan;
+pub(crate) mod quantity;
+pub(crate) mod sarif;
+pub(crate) mod services;
+pub(crate) mod symbols;
+pub(crate) mod table;
+pub(crate) mod totals;

@@ -1,0 +1,48 @@
+//! Text → file, all of it or none: a reader never sees half a plan.
+
+use crate::exit::Stop;
+use std::io::Write;
+use std::path::Path;
+
+/// Writes a file by way of a temporary one beside it. Devices and pipes are written directly.
+///
+/// # Errors
+/// When the folder does not exist or may not be written; the old file is then untouched.
+pub(crate) fn atomically(path: &Path, text: &str) -> Result<(), Stop> {
+    let refuse = |error: std::io::Error| Stop::Refused {
+        code: "cannot-write",
+        message: format!("cannot write `{}`: {}", path.display(), reason(&error)),
+        help: Some("name a file in a folder that exists and that you may write".to_owned()),
+    };
+    if path.is_dir() {
+        return Err(refuse(std::io::ErrorKind::IsADirectory.into()));
+    }
+    let exists_specially = path.metadata().is_ok_and(|meta| !meta.is_file());
+    if exists_specially {
+        return std::fs::write(path, text).map_err(refuse);
+    }
+    // A link stays a link: what it points to is replaced.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".entc-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As any new file: everything the user's umask allows, or what the old file had.
+        let mode = target.metadata().map_or(0o666, |meta| meta.permissions().mode() & 0o777);
+        builder.permissions(std::fs::Permissions::from_mode(mode));
+    }
+    let mut file = builder.tempfile_in(folder).map_err(refuse)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(refuse)?;
+    file.persist(&target).map_err(|error| refuse(error.error))?;
+    Ok(())
+}
+
+/// The system's reason, without its error number.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}

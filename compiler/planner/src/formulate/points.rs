@@ -1,0 +1,325 @@
+//! One service → its usable operating points, or the reason why it has none.
+
+use super::{Cells, Needs, admissible, promise};
+use crate::problem::{Cell, Class, Point, Slot};
+use ent_lang::Program;
+use ent_lang::program::{Model, Pin, Service};
+use ent_performance::operate;
+use ent_performance::{ModelPerformance, PerformanceSet, PointKey, Prediction};
+use ent_plan::device::Board;
+use ent_plan::diagnostic::{Code, Diagnostic};
+use ent_plan::plan::{LatencyRule, Sharing};
+use std::collections::BTreeMap;
+
+/// For whom, under which rule, with which facts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) service: usize,
+    pub(super) rule: LatencyRule,
+    pub(super) needs: Needs,
+}
+
+/// Why candidates were left out, to say so when none remain.
+#[derive(Default)]
+struct Refused {
+    memory: Option<(f64, f64, String)>,
+    unknown_memory: Option<String>,
+    power: bool,
+    pin: bool,
+    /// Least latency seen (s), and at which point.
+    latency: Option<(f64, String)>,
+    candidates: usize,
+}
+
+/// The usable operating points of a service.
+pub(super) fn of_service(
+    program: &Program,
+    performance: &PerformanceSet,
+    classes: &[Class],
+    cells: &mut Cells,
+    wanted: Wanted,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<Point> {
+    let service = &program.services[wanted.service];
+    let model = &program.models[service.model.value];
+    let isolated = service.isolate.as_ref().is_some_and(|i| i.value).then_some(wanted.service);
+    let mut refused = Refused::default();
+    let mut points = Vec::new();
+    let mut has_data = false;
+    for (class_index, class) in classes.iter().enumerate() {
+        let Some(known) = performance.get(service.model.value, class.board) else { continue };
+        has_data = true;
+        let board = &program.boards[class.board];
+        let node = &program.nodes[class.nodes[0]];
+        if class.count == 0 {
+            continue;
+        }
+        if let Some(pin) = service.pin.as_ref().and_then(|p| p.value.node.as_ref())
+            && pin.value != node.name.value
+        {
+            refused.pin = true;
+            continue;
+        }
+        let whole = (class.sharing == Sharing::Whole).then(|| whole_profile(board)).flatten();
+        for key in candidates(known, board, service.pin.as_ref().map(|p| &p.value)) {
+            if !board.profiles.get(key.profile).is_some_and(|p| p.is_base) {
+                continue;
+            }
+            if class.sharing == Sharing::Whole && Some(key.profile) != whole {
+                continue;
+            }
+            if node.clocks.as_ref().is_some_and(|c| !c.value.contains(&key.clock)) {
+                continue;
+            }
+            if wanted.needs.base && board.base_power.as_ref().and_then(|b| b.at(key.clock)).is_none() {
+                continue;
+            }
+            if !is_pinned(service.pin.as_ref().map(|p| &p.value), board, key) {
+                refused.pin = true;
+                continue;
+            }
+            refused.candidates += 1;
+            if !fits(model, board, class.sharing, key, &mut refused) {
+                continue;
+            }
+            let Some(prediction) = known.predict(board, key) else { continue };
+            if wanted.needs.power && prediction.dynamic_power.is_empty() {
+                refused.power = true;
+                continue;
+            }
+            let rate = admissible(&prediction, key.processes, service, wanted.rule);
+            if rate <= 0.0 || !rate.is_finite() {
+                refused.too_slow(&prediction, service, wanted.rule, board, key);
+                continue;
+            }
+            let slot = if class.sharing == Sharing::Whole { Slot::Whole } else { Slot::Profile(key.profile) };
+            let cell = cells.of(Cell { class: class_index, isolated, slot, clock: key.clock });
+            points.push(point(cell, key, rate, &prediction, wanted.rule));
+        }
+    }
+    if points.is_empty() && has_data {
+        diagnostics.push(refused.explain(service, model, wanted.rule));
+    }
+    points
+}
+
+fn point(cell: usize, key: PointKey, admissible: f64, prediction: &Prediction, rule: LatencyRule) -> Point {
+    let dynamic = prediction.dynamic_power.last().map_or(0.0, |d| d.get());
+    let energy = match rule {
+        LatencyRule::Execution => {
+            let capacity = prediction.capacity(key.processes);
+            if capacity > 0.0 { dynamic / capacity } else { 0.0 }
+        }
+        // No mix of batch sizes is cheaper than the cheapest batch.
+        LatencyRule::Queueing => operate::batch_energy(prediction, key.processes)
+            .iter()
+            .zip(1u32..)
+            .map(|(joules, k)| joules / f64::from(k))
+            .fold(f64::INFINITY, f64::min),
+    };
+    Point { cell, key, admissible, dynamic, energy: if energy.is_finite() { energy } else { 0.0 } }
+}
+
+/// The profile that stands for the whole board: the largest.
+fn whole_profile(board: &Board) -> Option<usize> {
+    (0..board.profiles.len()).filter(|&p| board.profiles[p].is_base).max_by_key(|&p| board.profiles[p].n_memory_slices)
+}
+
+/// What the performance data can answer for, with a pinned batch or clock in place of the usual ones.
+fn candidates(known: &ModelPerformance, board: &Board, pin: Option<&Pin>) -> Vec<PointKey> {
+    let mut keys = known.points(board);
+    let Some(pin) = pin else { return keys };
+    if let Some(batch) = &pin.batch
+        && !keys.iter().any(|k| k.batch == batch.value)
+    {
+        keys.iter_mut().for_each(|k| k.batch = batch.value);
+    }
+    if let Some(clock) = &pin.clock
+        && !keys.iter().any(|k| k.clock == clock.value)
+    {
+        keys.iter_mut().for_each(|k| k.clock = clock.value);
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+fn is_pinned(pin: Option<&Pin>, board: &Board, key: PointKey) -> bool {
+    let Some(pin) = pin else { return true };
+    pin.profile.as_ref().is_none_or(|p| board.profiles[key.profile].name == p.value)
+        && pin.batch.as_ref().is_none_or(|b| b.value == key.batch)
+        && pin.clock.as_ref().is_none_or(|c| c.value == key.clock)
+        && pin.processes.as_ref().is_none_or(|p| p.value == key.processes)
+}
+
+/// Whether the model's declared memory fits.
+fn fits(model: &Model, board: &Board, sharing: Sharing, key: PointKey, refused: &mut Refused) -> bool {
+    let Some(need) = model.memory.as_ref().map(|m| m.value.get() * f64::from(key.processes)) else { return true };
+    let profile = &board.profiles[key.profile];
+    let have = if sharing == Sharing::Whole { board.memory.or(profile.memory) } else { profile.memory };
+    match have {
+        None => {
+            refused.unknown_memory = Some(profile.name.clone());
+            false
+        }
+        Some(have) if need <= have.get() => true,
+        Some(have) => {
+            if refused.memory.as_ref().is_none_or(|(most, ..)| have.get() > *most) {
+                refused.memory = Some((have.get(), need, profile.name.clone()));
+            }
+            false
+        }
+    }
+}
+
+impl Refused {
+    fn too_slow(
+        &mut self,
+        prediction: &Prediction,
+        service: &Service,
+        rule: LatencyRule,
+        board: &Board,
+        key: PointKey,
+    ) {
+        let least = least_latency(prediction, key.processes, service, rule);
+        if self.latency.as_ref().is_none_or(|(best, _)| least < *best) {
+            self.latency = Some((least, name(board, key)));
+        }
+    }
+
+    fn explain(&self, service: &Service, model: &Model, rule: LatencyRule) -> Diagnostic {
+        let who = &service.name.value;
+        if let Some((least, at)) = &self.latency {
+            let bound = round_up(*least);
+            let percentile = percentile_word(service.slo.value.percentile);
+            return Diagnostic::error(
+                Code::LatencyOutOfReach,
+                service.slo.span,
+                format!("no operating point of `{who}` meets its latency"),
+            )
+            .label(format!(
+                "the fastest one ({at}) is predicted at {}{}",
+                time(*least),
+                if rule == LatencyRule::Execution { " of execution" } else { " at light load" }
+            ))
+            .help(format!("raise the bound: the tightest feasible promise is `{percentile} <= {}`", time(bound)));
+        }
+        if let Some((have, need, profile)) = &self.memory {
+            let span = model.memory.as_ref().map_or(service.model.span, |m| m.span);
+            return Diagnostic::error(
+                Code::MemoryOutOfReach,
+                span,
+                format!("`{who}` fits on no instance it could use"),
+            )
+            .label(format!(
+                "needs {:.2} GiB; the largest usable profile, `{profile}`, has {:.2} GiB",
+                need / GIB,
+                have / GIB
+            ))
+            .help("lower `memory`, or add boards with larger profiles");
+        }
+        if let Some(profile) = &self.unknown_memory {
+            return Diagnostic::error(
+                Code::MissingBoardFact,
+                service.model.span,
+                "a fact about the board is not known",
+            )
+            .label(format!("the memory of `{profile}` is in no catalogue, and `{}` declares its need", model.name.value))
+            .help("supply the profile's memory in a board of your own, or drop `memory` from the model");
+        }
+        if self.power {
+            return Diagnostic::error(
+                Code::SloWithoutMeasurement,
+                service.model.span,
+                format!("`{}` has no power measurements", model.name.value),
+            )
+            .label("the objective or a limit counts watts")
+            .help("minimise `gpus` or `cost`, or supply performance data with power");
+        }
+        let pin = service.pin.as_ref();
+        Diagnostic::error(
+            Code::PinOutOfReach,
+            pin.map_or(service.name.span, |p| p.span),
+            format!("no operating point of `{who}` is what it is pinned to"),
+        )
+        .label(if self.candidates == 0 && self.pin {
+            "no measured or modelled point has this profile, batch, clock, processes and node"
+        } else {
+            "nothing on the hardware can carry it"
+        })
+        .help("loosen the pin, or supply performance data for that point")
+    }
+}
+
+const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
+
+/// The least latency an operating point can promise (s): at light load under queueing.
+fn least_latency(prediction: &Prediction, processes: u32, service: &Service, rule: LatencyRule) -> f64 {
+    match rule {
+        LatencyRule::Execution => prediction.latency_p99.get(),
+        LatencyRule::Queueing => {
+            let rate = 1e-3 * prediction.capacity(processes);
+            let at = operate::operate_with_wait(prediction, processes, promise(service, rule), rate, 0.0);
+            at.predicted_latency * operate::SAFETY * (1.0 + 1e-9)
+        }
+    }
+}
+
+fn name(board: &Board, key: PointKey) -> String {
+    let profile = board.profiles.get(key.profile).map_or("?", |p| p.name.as_str());
+    let processes = if key.processes > 1 { format!(", {} processes", key.processes) } else { String::new() };
+    format!("{profile}, batch {}, {}{processes}", key.batch, key.clock)
+}
+
+/// A time in the unit a person would choose.
+pub(crate) fn time(seconds: f64) -> String {
+    if seconds >= 1.0 { format!("{} s", digits(seconds)) } else { format!("{} ms", digits(seconds * 1e3)) }
+}
+
+/// Four significant digits, no trailing zeros.
+fn digits(value: f64) -> String {
+    let decimals = (3 - value.abs().max(1e-9).log10().floor() as i32).clamp(0, 9) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// Up to the next number with three significant digits.
+fn round_up(seconds: f64) -> f64 {
+    let scale = 10f64.powi(2 - seconds.max(1e-9).log10().floor() as i32);
+    (seconds * scale * (1.0 - 1e-12)).ceil() / scale
+}
+
+/// `p99` of 0.99.
+pub(crate) fn percentile_word(percentile: f64) -> String {
+    format!("p{}", digits(percentile * 100.0))
+}
+
+/// Removes points that another of the same cell beats in every way that counts.
+pub(super) fn undominated(points: Vec<Point>, needs: Needs) -> Vec<Point> {
+    let mut by_cell: BTreeMap<usize, Vec<Point>> = BTreeMap::new();
+    for point in points {
+        by_cell.entry(point.cell).or_default().push(point);
+    }
+    let mut kept = Vec::new();
+    for (_, own) in by_cell {
+        let key = |p: &Point| {
+            (
+                -p.admissible,
+                if needs.dynamic { p.dynamic } else { 0.0 },
+                if needs.mean { p.energy } else { 0.0 },
+            )
+        };
+        for (index, point) in own.iter().enumerate() {
+            let (a, b, c) = key(point);
+            let beaten = own.iter().enumerate().any(|(other, p)| {
+                let (x, y, z) = key(p);
+                x <= a && y <= b && z <= c && ((x, y, z) != (a, b, c) || other < index)
+            });
+            if !beaten {
+                kept.push(point.clone());
+            }
+        }
+    }
+    kept
+}
+
