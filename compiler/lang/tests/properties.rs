@@ -117,7 +117,7 @@ fn mutated() -> impl Strategy<Value = String> {
             match kind {
                 0 => text.replace_range(start..end, ""),
                 1 => text.insert_str(start, piece),
-                _ => text.insert_str(end, &text[start..end].to_owned()),
+                _ => text.replace_range(end..end, &text.clone()[start..end]),
             }
         }
         text
@@ -184,8 +184,10 @@ fn nowhere() -> Span {
 
 fn word() -> impl Strategy<Value = String> {
     let free = "[a-z_][a-z0-9_]{0,6}".prop_filter("no word of the language", |w: &String| {
-        !matches!(w.as_str(), "let" | "param" | "import" | "x" | "per" | "over" | "step" | "as")
-            && !(w.starts_with('x') && w[1..].starts_with(|c: char| c.is_ascii_digit()))
+        let is_reserved =
+            matches!(w.as_str(), "let" | "param" | "import" | "x" | "per" | "over" | "step" | "as");
+        let is_times = w.starts_with('x') && w[1..].starts_with(|c: char| c.is_ascii_digit());
+        !is_reserved && !is_times
     });
     prop_oneof![free, Just("rate".to_owned()), Just("p99".to_owned())]
 }

@@ -1,7 +1,5 @@
 //! Large, deep and foreign input → an answer, in time and within the stack.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where an answer is missing")]
-
 use ent_lang::program::{Arrivals, Intensity, PerformanceRef, PerformanceSource, Program, UnusedBoards};
 use ent_lang::{Options, compile};
 use ent_plan::device::Confidence;
@@ -72,7 +70,7 @@ fn values_do_not_grow_by_naming_each_other() {
 fn megabytes_of_mistakes_end_in_a_bounded_number_of_errors() {
     for line in ["!\n", "a = = 1\n", "let x = y\n", "foo {}\n", "}\n", "\"\n", "a = [1,\n", "service s {}\n"]
     {
-        let text = line.repeat((4 << 20) / line.len());
+        let text = line.repeat((1 << 20) / line.len());
         let outcome = compiled(text.as_bytes(), &[]);
         let n_errors = outcome.diagnostics.len();
         assert!((1..=400).contains(&n_errors), "{line:?}: {n_errors}");
@@ -143,7 +141,7 @@ fn a_program_means_what_it_says() {
     assert_eq!(pin.batch.unwrap().value, 8);
     assert_eq!(pin.clock.unwrap().value, Megahertz(1050));
     assert_eq!(pin.processes, None);
-    assert_eq!(service.isolate.unwrap().value, true);
+    assert!(service.isolate.unwrap().value);
     let model = &program.models[service.model.value];
     assert_eq!(model.artifact.as_ref().unwrap().value, "x/models/\"resnet\".pt");
     let references: Vec<&PerformanceRef> = model.performance.iter().map(|p| &p.value).collect();
