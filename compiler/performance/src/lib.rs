@@ -9,11 +9,13 @@ pub mod load;
 pub mod operate;
 pub mod predict;
 pub mod queueing;
-mod table;
 pub mod simulate;
+mod table;
+pub mod verify;
 
 #[cfg(test)]
 mod fixture;
 
 pub use load::{PerformanceSet, load};
 pub use predict::{ModelPerformance, PointKey, Prediction};
+pub use verify::verify;
