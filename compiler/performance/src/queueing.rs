@@ -74,7 +74,7 @@ pub fn behaviour(server: BatchServer<'_>, arrivals: &Arrivals, rate: f64, percen
         return several::behaviour(server, arrivals, cv, rate, percentile);
     }
     let mut blend = Behaviour { latency: 0.0, batch_sizes: vec![0.0; batch], busy: 0.0 };
-    for (family, weight) in families(cv) {
+    for (family, weight) in families(cv, batch) {
         let part = family.behaviour(server, rate, percentile);
         blend.latency += weight * part.latency;
         blend.busy += weight * part.busy;
@@ -108,7 +108,7 @@ pub fn admissible_rate(server: BatchServer<'_>, arrivals: &Arrivals, percentile:
         }
         return rate;
     }
-    let families = families(cv);
+    let families = families(cv, batch);
     let mut rate = families
         .iter()
         .map(|(family, weight)| weight * family.admissible(one, percentile, bound))
@@ -226,9 +226,9 @@ fn judge(
     bound: f64,
 ) -> (Behaviour, bool) {
     let cv = coefficient(arrivals);
-    let families = families(cv);
+    let families = families(cv, server.batch_times.len());
     if let ([(Family::Phases(phases, variation), _)], 1) = (families.as_slice(), server.processes) {
-        let load = load(phases, *variation, server, rate);
+        let load = load(phases, server, rate);
         let reach = bound * rate;
         let Some(chain) = chain::solve(&load, reach) else {
             return (Behaviour::unstable(server.batch_times.len()), false);
@@ -287,12 +287,20 @@ enum Family {
     Phases(Phases, f64),
 }
 
+/// Exponentials that stand for bursty arrivals: the shorter the batches, the finer the bursts they see.
+fn exponentials(batch: usize) -> usize {
+    if batch <= 4 { 4 } else { 3 }
+}
+
 /// The families that a coefficient of variation lies between, and how near it is to each.
-fn families(cv: f64) -> Vec<(Family, f64)> {
+fn families(cv: f64, batch: usize) -> Vec<(Family, f64)> {
     let square = cv * cv;
     let erlang = |m: usize| Family::Phases(Phases::erlang(m), 1.0 / m as f64);
     if square > 1.002 {
-        return vec![(Family::Phases(Phases::bursty(cv), square), 1.0)];
+        return vec![(Family::Phases(Phases::bursty(cv, exponentials(batch)), square), 1.0)];
+    }
+    if (0.51..0.99).contains(&square) {
+        return vec![(Family::Phases(Phases::between_one_and_two(square), square), 1.0)];
     }
     let (below, above) = if square >= 1.0 / MOST_PHASES as f64 {
         let m = (1.0 / square + 1e-9).floor().clamp(1.0, MOST_PHASES as f64);
@@ -319,7 +327,7 @@ impl Family {
             Self::Even => return even::behaviour(server, rate, percentile),
             Self::Phases(phases, variation) => (phases, *variation),
         };
-        let load = load(phases, variation, server, rate);
+        let load = load(phases, server, rate);
         let Some(chain) = chain::solve(&load, f64::INFINITY) else { return Behaviour::unstable(batch) };
         let tails = Tails::new(phases, variation, batch);
         let sojourn = Sojourn::new(&load, &chain, &tails);
@@ -338,7 +346,7 @@ impl Family {
                 let allowed = 1.0 - percentile;
                 // How far the share of late requests is from the allowed one, as a logarithm.
                 search(top, |rate| {
-                    let load = load(phases, *variation, server, rate);
+                    let load = load(phases, server, rate);
                     let Some(chain) = chain::solve(&load, bound * rate) else { return f64::INFINITY };
                     let late = Sojourn::new(&load, &chain, &tails).exceed(bound * rate);
                     (late.max(1e-12) / allowed).ln()
@@ -358,7 +366,7 @@ fn summary(load: &Load<'_>, chain: &Chain, latency: f64) -> Behaviour {
 
 /// A server and its arrivals in mean gaps. Batch times that fall with the size are lifted: the model
 /// wants them in order, and longer ones are on the safe side.
-fn load<'a>(phases: &'a Phases, variation: f64, server: BatchServer<'_>, rate: f64) -> Load<'a> {
+fn load<'a>(phases: &'a Phases, server: BatchServer<'_>, rate: f64) -> Load<'a> {
     let mut longest: f64 = 0.0;
     let times = server
         .batch_times
@@ -368,7 +376,7 @@ fn load<'a>(phases: &'a Phases, variation: f64, server: BatchServer<'_>, rate: f
             longest * rate
         })
         .collect();
-    Load { phases, variation, times, wait: server.max_wait * rate }
+    Load { phases, times, wait: server.max_wait * rate }
 }
 
 /// The latency that a share `percentile` of requests does not exceed, to [`FINE`], from above.

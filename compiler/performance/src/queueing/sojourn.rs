@@ -51,25 +51,10 @@ impl Tails {
                         *slot = *p;
                     }
                 }
-            } else if until > time {
-                let step = phases.short_or_long(until - time);
-                let mut then = vec![0.0; most * m];
-                for (from, row) in now.chunks_exact(m).enumerate() {
-                    for (a, matrix) in step.data.chunks_exact(m * m).enumerate() {
-                        let to = from + step.first + a;
-                        if to >= most {
-                            break;
-                        }
-                        for (i, p) in row.iter().enumerate() {
-                            for (j, x) in matrix[i * m..(i + 1) * m].iter().enumerate() {
-                                then[to * m + j] += p * x;
-                            }
-                        }
-                    }
-                }
-                now = then;
+            } else {
+                phases.evolve(&mut now, 1, most, until - time);
+                time = until;
             }
-            time = until;
             let mut fewer = 0.0;
             for row in now.chunks_exact(m) {
                 fewer += row.iter().sum::<f64>();
