@@ -96,9 +96,9 @@ pub fn admissible_rate(server: BatchServer<'_>, arrivals: &Arrivals, percentile:
     }
     let (one, share, cv) = one_by_one(server, 1.0, coefficient(arrivals));
     if one.processes > 1 && cv > 0.0 {
-        let mut rate = search(MAX_UTILISATION * capacity(one), |rate| {
-            several::excess(one, arrivals, rate, percentile, bound)
-        });
+        let top = MAX_UTILISATION * capacity(one);
+        let mut rate =
+            search(top, 0.7 * top, CLOSE, |rate| several::excess(one, arrivals, rate, percentile, bound));
         // The glance is settled by a long look.
         for _ in 0..20 {
             if several::behaviour(one, arrivals, cv, rate, percentile).latency <= bound {
@@ -132,11 +132,15 @@ const MAX_UTILISATION: f64 = 0.999;
 /// How closely an admissible rate is found, relative.
 const CLOSE: f64 = 0.003;
 
-/// The largest rate up to `top` with no excess, to within [`CLOSE`], from the safe side.
-fn search(top: f64, excess: impl Fn(f64) -> f64) -> f64 {
+/// The same for a first guess.
+const ROUGH: f64 = 0.03;
+
+/// The largest rate up to `top` with no excess, to within `close`, from the safe side; sought from a
+/// first guess.
+fn search(top: f64, guess: f64, close: f64, excess: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut low_value) = (0.0, f64::NEG_INFINITY);
     let (mut high, mut high_value) = (top, f64::INFINITY);
-    let mut at = 0.7 * top;
+    let mut at = guess.min(0.99 * top);
     for _ in 0..40 {
         let value = excess(at);
         if value <= 0.0 {
@@ -144,20 +148,24 @@ fn search(top: f64, excess: impl Fn(f64) -> f64) -> f64 {
         } else {
             (high, high_value) = (at, value);
         }
-        if high - low <= CLOSE * high {
+        if high - low <= close * high {
             break;
         }
         at = if low == 0.0 {
             // Late requests grow at least in proportion to the rate.
-            at * (-value).exp().clamp(0.02, 0.7)
-        } else if high == top && high_value.is_infinite() {
-            if top - low < 2.0 * CLOSE * top { top * (1.0 - 0.5 * CLOSE) } else { low + 0.6 * (top - low) }
+            at * (-value).exp().clamp(0.02, 1.0 - 2.0 * close)
+        } else if high_value.is_infinite() && high == top {
+            if top - low < 2.0 * close * top {
+                top * (1.0 - 0.5 * close)
+            } else {
+                (low * (-0.3 * value).exp()).clamp(low * (1.0 + close), low + 0.6 * (top - low))
+            }
         } else if low_value < -12.0 || high_value.is_infinite() {
             0.5 * (low + high)
         } else {
             // Regula falsi, a little to the safe side: the answer is the lower end.
             let zero = low + (high - low) * low_value / (low_value - high_value);
-            let margin = 0.4 * CLOSE * high;
+            let margin = 0.4 * close * high;
             if zero - margin > low + margin {
                 (zero - margin).min(high - 0.1 * (high - low))
             } else {
@@ -336,8 +344,22 @@ impl Family {
 
     fn admissible(&self, server: BatchServer<'_>, percentile: f64, bound: f64) -> f64 {
         let top = MAX_UTILISATION * capacity(server);
+        let guess = match self {
+            // Two exponentials are a good and cheap guess of what more say.
+            Self::Phases(phases, square) if *square > 1.002 && phases.m > 2 => Self::Phases(
+                Phases::bursty(square.sqrt(), 2),
+                *square,
+            )
+            .seek(server, percentile, bound, 0.6 * top, ROUGH),
+            _ => 0.7 * top,
+        };
+        self.seek(server, percentile, bound, guess, CLOSE)
+    }
+
+    fn seek(&self, server: BatchServer<'_>, percentile: f64, bound: f64, guess: f64, close: f64) -> f64 {
+        let top = MAX_UTILISATION * capacity(server);
         match self {
-            Self::Even => search(top, |rate| {
+            Self::Even => search(top, guess, close, |rate| {
                 let latency = even::behaviour(server, rate, percentile).latency;
                 if latency <= bound { -1.0 } else { 1.0 }
             }),
@@ -345,7 +367,7 @@ impl Family {
                 let tails = Tails::new(phases, *variation, server.batch_times.len());
                 let allowed = 1.0 - percentile;
                 // How far the share of late requests is from the allowed one, as a logarithm.
-                search(top, |rate| {
+                search(top, guess, close, |rate| {
                     let load = load(phases, server, rate);
                     let Some(chain) = chain::solve(&load, bound * rate) else { return f64::INFINITY };
                     let late = Sojourn::new(&load, &chain, &tails).exceed(bound * rate);
