@@ -301,10 +301,11 @@ impl Builder<'_> {
             after[0] += from.map(|(p, r)| p * r).sum::<f64>();
         }
         let level = |starts: &[f64], l: usize| -> f64 { starts[l * m..(l + 1) * m].iter().sum() };
-        // Ladders that were played out have the tail's ratio only nearly; the exact one is known.
+        // Ladders that were played out have the tail's ratio only nearly; the exact one is known. A tail
+        // that is far off it is one of counts too rare to be followed, at light load.
         let (last, previous) = (level(&starts, levels - 1), level(&starts, levels - 2));
-        if classes > 1 && previous > 0.0 && last > 0.0 {
-            let correction = ladder.ratio * previous / last;
+        let correction = ladder.ratio * previous / last;
+        if classes > 1 && (0.95..1.05).contains(&correction) {
             let mut factor = 1.0;
             for level in starts[n..].chunks_exact_mut(m) {
                 factor *= correction;

@@ -60,7 +60,7 @@ pub(super) fn ladder_by_levels(batch: usize, phases: &Phases, counts: &Counts, t
     let up = widest.saturating_sub(batch).max(1);
     // Levels batch .. bottom are only left upwards; bottom .. top are eliminated.
     let bottom = batch + up;
-    let top = bottom + up + PLAYED_OUT;
+    let top = bottom + up / 2 + PLAYED_OUT;
     let width = (widest.max(batch) + 1) * m;
     let base = |s: usize| (s / m - batch) * m;
     let at = |s: usize| (s - batch * m) * width;
@@ -115,7 +115,7 @@ pub(super) fn ladder_by_levels(batch: usize, phases: &Phases, counts: &Counts, t
 }
 
 /// Levels played out above the reach of one batch's arrivals.
-const PLAYED_OUT: usize = 48;
+const PLAYED_OUT: usize = 24;
 
 fn descending(down: usize, mean: f64) -> Option<Vec<f64>> {
     let n = down as f64;

@@ -42,7 +42,7 @@ pub(super) fn behaviour(
         let whole = BatchServer { batch_times: &times, processes: 1, ..server };
         let simulated =
             simulate_server(whole, arrivals, rate, requests, SEED).latencies.percentile(percentile);
-        let exact: f64 = families(cv, batch)
+        let exact: f64 = families(cv)
             .iter()
             .map(|(family, weight)| weight * family.behaviour(whole, rate, percentile).latency)
             .sum();
