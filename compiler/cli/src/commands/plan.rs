@@ -8,6 +8,7 @@ use crate::progress::{Display, Moment};
 use crate::render::{self, json};
 use crate::terminal::{Terminal, Verbosity};
 use crate::{interrupt, report, write};
+use ent_lang::Program;
 use ent_performance::PerformanceSet;
 use ent_plan::diagnostic::{Diagnostic, Severity, Sources};
 use ent_plan::plan::{Metric, Note, Plan, Status, check};
@@ -101,6 +102,7 @@ pub(super) fn solve(
     plan.diagnostics = diagnostics.iter().map(|diagnostic| note(&compiled.sources, diagnostic)).collect();
     if has_boards(plan.status) {
         plan = checked(plan);
+        verified(&compiled.program, performance, &plan);
     }
     Ok(Made { plan, diagnostics, seconds, is_interrupted: interrupt::is_interrupted() })
 }
@@ -119,6 +121,9 @@ pub(super) fn under_control<T>(
     let mut display = Display::start(terminal, metric, started);
     let mut progress = |progress: Progress| {
         display.show(&Moment { phase: progress.phase, incumbent: progress.incumbent, bound: progress.bound });
+        if progress.incumbent.is_some() {
+            interrupt::has_incumbent();
+        }
         if interrupt::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let mut control = Control {
@@ -150,6 +155,16 @@ fn checked(plan: Plan) -> Plan {
     }
 }
 
+/// Recomputes every promise and prediction from the spec and the performance data.
+#[expect(clippy::panic, reason = "a bug is a panic: code 101, with what is needed to report it")]
+fn verified(program: &Program, performance: &PerformanceSet, plan: &Plan) {
+    let faults: Vec<String> = ent_performance::verify::verify(program, performance, plan)
+        .iter()
+        .map(|fault| format!("{}: {}", fault.place, fault.message))
+        .collect();
+    assert!(faults.is_empty(), "the plan fails its verification: {}", faults.join("; "));
+}
+
 /// Shows, saves, and says how it went.
 fn finish(
     arguments: &Arguments,
@@ -165,6 +180,9 @@ fn finish(
     if let (Some(path), false, false) = (&arguments.output, is_wrong, made.is_interrupted) {
         is_changed = std::fs::read_to_string(path).map_or(true, |before| before != file);
         write::atomically(path, &file)?;
+        if terminal.verbosity > Verbosity::Quiet {
+            terminal.message(&format!("wrote {}\n", path.display()));
+        }
     }
     if arguments.emit == Some(Emit::Plan) {
         terminal.result(&file)?;
@@ -178,11 +196,6 @@ fn finish(
     if is_wrong {
         terminal.message(&render::plan::status(plan, Some(made.seconds), &canvas_err(terminal)));
         tell(terminal, sources, &made.diagnostics);
-    }
-    if let (Some(path), false, false) = (&arguments.output, is_wrong, made.is_interrupted) {
-        if terminal.verbosity > Verbosity::Quiet {
-            terminal.message(&format!("wrote {}\n", path.display()));
-        }
     }
     Ok(match (made.is_interrupted, is_wrong) {
         (true, _) => Exit::Interrupted,
