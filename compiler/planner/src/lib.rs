@@ -12,6 +12,7 @@ pub mod formulate;
 pub mod problem;
 pub mod solve;
 pub mod lp;
+pub mod published;
 mod weights;
 
 pub use formulate::formulate;
