@@ -1,0 +1,1 @@
+//! Small inputs whose answers are made by hand.
