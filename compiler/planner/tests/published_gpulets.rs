@@ -167,3 +167,26 @@ fn every_case_comes_out_as_published() {
     assert_eq!(n_wrong, 0);
     assert!(!cases.is_empty());
 }
+
+#[test]
+fn every_load_needs_the_boards_that_were_measured() {
+    let Some(data) = folder("ENT_DATA") else { return };
+    // With 12 boards to choose from: boards and sum of shares of the published program's plans.
+    let measured = [(25, 6, 315), (50, 8, 386), (75, 7, 400), (100, 11, 557), (125, 11, 543), (150, 10, 557)];
+    for (load, boards, percent) in measured {
+        let decision = decide(&input(&data, load, 12, 0), Mode::Conformant);
+        let used =
+            |gpu: &&ent_planner::published::gpulets::Gpu| gpu.gpulets.iter().any(|s| !s.tenants.is_empty());
+        assert_eq!(decision.gpus.iter().filter(used).count(), boards, "load {load}");
+        let shares = decision.gpus.iter().flat_map(|g| &g.gpulets).filter(|s| !s.tenants.is_empty());
+        assert_eq!(shares.map(|s| s.percent).sum::<u32>(), percent, "load {load}");
+    }
+    // Four boards are enough for a load of 25 % only.
+    for load in [50, 75, 100, 125, 150] {
+        assert_ne!(
+            decide(&input(&data, load, 4, 0), Mode::Conformant).ending,
+            Ending::Scheduled,
+            "load {load}"
+        );
+    }
+}

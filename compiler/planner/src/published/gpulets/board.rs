@@ -184,7 +184,7 @@ impl<'a> Boards<'a> {
         let mut duty = None;
         if 2.0 * at_present < bound {
             changed.throughput = self.rules.real(1000.0 * f64::from(tenant.batch) / at_present);
-            *extra += tenant.throughput - changed.throughput;
+            *extra = self.rules.whole(*extra + tenant.throughput - changed.throughput);
         } else {
             let Some(batch) = (1..=tenant.batch).rev().find(|b| 2.0 * latency(*b) <= bound) else {
                 return false;
