@@ -16,4 +16,4 @@ pub mod simulate;
 mod fixture;
 
 pub use load::{PerformanceSet, load};
-pub use predict::{ModelPerformance, PointKey, Prediction};
+pub use predict::{ModelPerformance, PointKey, Prediction, ShareKey};

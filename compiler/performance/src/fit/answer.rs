@@ -1,10 +1,10 @@
 //! A fitted model → predictions at the points it may be asked about.
 
-use super::curves::{form_point, memory_like};
-use super::form::{self, LogCoefficients};
+use super::curves::{form_point, memory_like, share_point};
+use super::form::{self, FormPoint, LogCoefficients};
 use super::observe::{Cell, field_point};
 use super::residual::{FieldPoint, covariance, covariance_matrix};
-use crate::predict::{PointKey, Prediction};
+use crate::predict::{PointKey, Prediction, ShareKey};
 use crate::table::between;
 use ent_plan::device::Board;
 use ent_plan::performance::{BoardCurves, FittedModel, Residual};
@@ -147,32 +147,74 @@ impl FittedPerformance {
         }
         let slices = board.profiles.get(key.profile)?.n_compute_slices;
         let memory_as = memory_like(board, key.profile)?;
-        let base = board.base_power.as_ref().and_then(|b| b.at(key.clock)).map(Watts::get);
+        let cell = |batch| Cell { slices, batch, clock: key.clock };
+        let source = if memory_as == slices { "fitted" } else { "extrapolated" };
+        self.prediction(board, key.clock, key.batch, source, field_point(cell(key.batch)), |batch| {
+            self.answer(cell(batch), memory_as)
+        })
+    }
+
+    /// The prediction for a share of a board.
+    pub(crate) fn predict_share(&self, board: &Board, share: ShareKey) -> Option<Prediction> {
+        let [low, high] = self.model.clocks;
+        if share.processes != 1 || !(low..=high).contains(&share.clock) {
+            return None;
+        }
+        let slices = share.slices(board);
+        let here = |batch: u32| FieldPoint {
+            log2_batch: f64::from(batch).log2(),
+            log2_slices: slices.log2(),
+            ln_ghz: (f64::from(share.clock.0) / 1e3).ln(),
+        };
+        self.prediction(board, share.clock, share.batch, "extrapolated", here(share.batch), |batch| {
+            let point = share_point(&self.model.curves, batch, slices, share.clock)?;
+            Some(answer_at(&self.logs, &self.model.residual, &point, here(batch)))
+        })
+    }
+
+    /// Times and powers of batches up to `batch`, from the answers at measured batches; `None` for a batch
+    /// above them.
+    fn prediction(
+        &self,
+        board: &Board,
+        clock: Megahertz,
+        batch: u32,
+        source: &'static str,
+        here: FieldPoint,
+        answer: impl Fn(u32) -> Option<Answer>,
+    ) -> Option<Prediction> {
+        let base = board.base_power.as_ref().and_then(|b| b.at(clock)).map(Watts::get);
         let room =
             board.power_limits.zip(base).map_or(f64::INFINITY, |(l, b)| (l.default.get() - b).max(1.0));
+        let last = self.model.batches.iter().copied().find(|b| *b >= batch)?;
         let mut times = Vec::new();
         let mut powers = Vec::new();
-        for batch in self.model.batches.iter().copied().filter(|b| *b <= key.batch) {
-            let answer = self.answer(Cell { slices, batch, clock: key.clock }, memory_as)?;
-            times.push((batch, answer.ln_time.exp() / 1e3));
-            powers.push((batch, answer.ln_power.exp().min(room)));
+        for knot in self.model.batches.iter().copied().filter(|b| *b <= last) {
+            let answer = answer(knot)?;
+            times.push((knot, answer.ln_time.exp() / 1e3));
+            powers.push((knot, answer.ln_power.exp().min(room)));
         }
-        let (_, full_time) = *times.last()?;
         let is_finite = times.iter().all(|(_, t)| t.is_finite() && *t > 0.0);
         let has_power = self.model.has_power && powers.iter().all(|(_, w)| w.is_finite());
-        let cell = Cell { slices, batch: key.batch, clock: key.clock };
-        let (time_error, power_error) = self.errors(cell);
+        let up_to = |knots: &[(u32, f64)]| {
+            let mut values = between(knots, last);
+            values.truncate(batch as usize);
+            values
+        };
+        let batch_times = up_to(&times);
+        let full_time = *batch_times.last()?;
+        let (time_error, power_error) = self.errors(here);
         is_finite.then(|| Prediction {
-            batch_times: between(&times, key.batch).into_iter().map(Seconds).collect(),
+            batch_times: batch_times.into_iter().map(Seconds).collect(),
             dynamic_power: if has_power {
-                between(&powers, key.batch).into_iter().map(Watts).collect()
+                up_to(&powers).into_iter().map(Watts).collect()
             } else {
                 Vec::new()
             },
             latency_p99: Seconds(full_time * self.model.latency_ratio.max(LEAST_LATENCY_RATIO)),
             time_error,
             power_error,
-            source: if memory_as == slices { "fitted" } else { "extrapolated" },
+            source,
         })
     }
 
@@ -183,8 +225,7 @@ impl FittedPerformance {
 
     /// Relative standard errors: the field's own where the support is far, never below what held-out
     /// measurements showed.
-    fn errors(&self, cell: Cell) -> (f64, f64) {
-        let here = field_point(cell);
+    fn errors(&self, here: FieldPoint) -> (f64, f64) {
         let of = |field: &super::residual::Field, factor: &DMatrix<f64>, rms: f64| {
             let k = DVector::from_iterator(
                 self.support.len(),
@@ -211,13 +252,17 @@ pub(crate) fn answer(
     memory_as: u32,
 ) -> Option<Answer> {
     let point = form_point(curves, cell.batch, cell.slices, memory_as, cell.clock)?;
-    let value = form::evaluate(logs, &point);
-    let here = field_point(cell);
+    Some(answer_at(logs, residual, &point, field_point(cell)))
+}
+
+/// Form plus residual at a place given in the coordinates of both.
+fn answer_at(logs: &LogCoefficients, residual: &Residual, point: &FormPoint, here: FieldPoint) -> Answer {
+    let value = form::evaluate(logs, point);
     let mut answer = Answer { ln_time: value.ln_time, ln_power: value.ln_power };
     for support in &residual.support {
         let place = field_point(Cell { slices: support.slices, batch: support.batch, clock: support.clock });
         answer.ln_time += support.time_weight * covariance(&residual.time, &here, &place);
         answer.ln_power += support.power_weight * covariance(&residual.power, &here, &place);
     }
-    Some(answer)
+    answer
 }
