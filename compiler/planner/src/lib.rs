@@ -23,7 +23,7 @@ pub use solve::{Control, Progress, SolverFault};
 use emit::Making;
 use ent_lang::Program;
 use ent_performance::PerformanceSet;
-use ent_performance::operate::operate;
+use ent_performance::operate::mean_dynamic_power;
 use ent_plan::diagnostic::{Diagnostic, Outcome};
 use ent_plan::plan::{LatencyRule, Metric, Plan};
 use problem::{Assignment, ClassWeights, LimitRow, Weights};
@@ -119,7 +119,7 @@ pub fn solve(
             .get(asked.model.value, board)
             .and_then(|m| m.predict(&program.boards[board], p.key))
             .and_then(|prediction| {
-                operate(&prediction, p.key.processes, formulate::promise(asked, problem.rule), rate).mean_dynamic_power
+                mean_dynamic_power(&prediction, p.key.processes, formulate::promise(asked, problem.rule), rate)
             })
             .unwrap_or(p.energy * rate);
         known.borrow_mut().insert(key, watts);

@@ -1,15 +1,15 @@
 //! A fitted model → predictions at the points it may be asked about.
 
+use super::carried::Carried;
 use super::curves::{form_point, memory_like, share_point};
-use super::form::{self, FormPoint, LogCoefficients};
+use super::form::{self, FormPoint, LogCoefficients, N_COEFFICIENTS};
 use super::observe::{Cell, field_point};
-use super::residual::{FieldPoint, covariance, covariance_matrix};
+use super::residual::{FieldPoint, covariance};
 use crate::predict::{PointKey, Prediction, ShareKey};
 use crate::table::between;
 use ent_plan::device::Board;
 use ent_plan::performance::{BoardCurves, FittedModel, Residual};
 use ent_plan::units::{Megahertz, Seconds, Watts};
-use nalgebra::{DMatrix, DVector};
 
 /// p99 latency is at least this much above the mean batch time: the least seen on an A100 at rest.
 pub(crate) const LEAST_LATENCY_RATIO: f64 = 1.006;
@@ -19,10 +19,8 @@ pub(crate) const LEAST_LATENCY_RATIO: f64 = 1.006;
 pub(crate) struct FittedPerformance {
     model: FittedModel,
     logs: LogCoefficients,
-    support: Vec<FieldPoint>,
-    /// Lower factors of the support's covariances, for error bands.
-    time_factor: DMatrix<f64>,
-    power_factor: DMatrix<f64>,
+    time: Carried,
+    power: Carried,
 }
 
 /// ln of milliseconds and of watts.
@@ -35,19 +33,7 @@ pub(crate) struct Answer {
 impl FittedPerformance {
     /// `None` when a number of the file is not one of a fit: not finite, not positive, out of order.
     pub(crate) fn new(model: &FittedModel) -> Option<Self> {
-        let c = &model.coefficients;
-        let coefficients = [
-            c.serial,
-            c.work_each,
-            c.work_batch,
-            c.memory_batch,
-            c.memory_each,
-            c.host_batch,
-            c.host_each,
-            c.energy_batch,
-            c.energy_each,
-            c.slice_power,
-        ];
+        let coefficients = coefficients(model);
         let is_positive = |v: &f64| v.is_finite() && *v > 0.0;
         let curves = &model.curves;
         let sizes = curves.compute.iter().chain(&curves.memory).map(|(_, v)| v);
@@ -88,11 +74,21 @@ impl FittedPerformance {
             .iter()
             .map(|s| field_point(Cell { slices: s.slices, batch: s.batch, clock: s.clock }))
             .collect();
+        let log2_batches: Vec<f64> = model.batches.iter().map(|b| f64::from(*b).log2()).collect();
         Some(Self {
             logs: coefficients.map(f64::ln),
-            time_factor: covariance_matrix(&residual.time, &support).cholesky()?.unpack(),
-            power_factor: covariance_matrix(&residual.power, &support).cholesky()?.unpack(),
-            support,
+            time: Carried::new(
+                residual.time,
+                &support,
+                residual.support.iter().map(|s| s.time_weight).collect(),
+                &log2_batches,
+            )?,
+            power: Carried::new(
+                residual.power,
+                &support,
+                residual.support.iter().map(|s| s.power_weight).collect(),
+                &log2_batches,
+            )?,
             model: model.clone(),
         })
     }
@@ -147,10 +143,9 @@ impl FittedPerformance {
         }
         let slices = board.profiles.get(key.profile)?.n_compute_slices;
         let memory_as = memory_like(board, key.profile)?;
-        let cell = |batch| Cell { slices, batch, clock: key.clock };
         let source = if memory_as == slices { "fitted" } else { "extrapolated" };
-        self.prediction(board, key.clock, key.batch, source, field_point(cell(key.batch)), |batch| {
-            self.answer(cell(batch), memory_as)
+        self.prediction(board, key.batch, (f64::from(slices), key.clock), source, |batch| {
+            form_point(&self.model.curves, batch, slices, memory_as, key.clock)
         })
     }
 
@@ -161,41 +156,38 @@ impl FittedPerformance {
             return None;
         }
         let slices = share.slices(board);
-        let here = |batch: u32| FieldPoint {
-            log2_batch: f64::from(batch).log2(),
-            log2_slices: slices.log2(),
-            ln_ghz: (f64::from(share.clock.0) / 1e3).ln(),
-        };
-        self.prediction(board, share.clock, share.batch, "extrapolated", here(share.batch), |batch| {
-            let point = share_point(&self.model.curves, batch, slices, share.clock)?;
-            Some(answer_at(&self.logs, &self.model.residual, &point, here(batch)))
+        self.prediction(board, share.batch, (slices, share.clock), "extrapolated", |batch| {
+            share_point(&self.model.curves, batch, slices, share.clock)
         })
     }
 
-    /// Times and powers of batches up to `batch`, from the answers at measured batches; `None` for a batch
+    /// Form plus residual for batches up to `batch`, linear between those that were measured; `None` for one
     /// above them.
     fn prediction(
         &self,
         board: &Board,
-        clock: Megahertz,
         batch: u32,
+        (slices, clock): (f64, Megahertz),
         source: &'static str,
-        here: FieldPoint,
-        answer: impl Fn(u32) -> Option<Answer>,
+        point: impl Fn(u32) -> Option<FormPoint>,
     ) -> Option<Prediction> {
         let base = board.base_power.as_ref().and_then(|b| b.at(clock)).map(Watts::get);
         let room =
             board.power_limits.zip(base).map_or(f64::INFINITY, |(l, b)| (l.default.get() - b).max(1.0));
-        let last = self.model.batches.iter().copied().find(|b| *b >= batch)?;
+        let ln_ghz = (f64::from(clock.0) / 1e3).ln();
+        let time_place = self.time.place(slices.log2(), ln_ghz);
+        let power_place = self.power.place(slices.log2(), ln_ghz);
+        let full = self.model.batches.iter().position(|b| *b >= batch)?;
+        let last = self.model.batches.get(full).copied()?;
         let mut times = Vec::new();
         let mut powers = Vec::new();
-        for knot in self.model.batches.iter().copied().filter(|b| *b <= last) {
-            let answer = answer(knot)?;
-            times.push((knot, answer.ln_time.exp() / 1e3));
-            powers.push((knot, answer.ln_power.exp().min(room)));
+        for (i, knot) in self.model.batches.iter().copied().enumerate().take(full + 1) {
+            let value = form::evaluate(&self.logs, &point(knot)?);
+            let ln_time = value.ln_time + self.time.value(&time_place, i);
+            let ln_power = value.ln_power + self.power.value(&power_place, i);
+            times.push((knot, ln_time.exp() / 1e3));
+            powers.push((knot, ln_power.exp().min(room)));
         }
-        let is_finite = times.iter().all(|(_, t)| t.is_finite() && *t > 0.0);
-        let has_power = self.model.has_power && powers.iter().all(|(_, w)| w.is_finite());
         let up_to = |knots: &[(u32, f64)]| {
             let mut values = between(knots, last);
             values.truncate(batch as usize);
@@ -203,7 +195,11 @@ impl FittedPerformance {
         };
         let batch_times = up_to(&times);
         let full_time = *batch_times.last()?;
-        let (time_error, power_error) = self.errors(here);
+        let is_finite = times.iter().all(|(_, t)| t.is_finite() && *t > 0.0);
+        let has_power = self.model.has_power && powers.iter().all(|(_, w)| w.is_finite());
+        // The support's own error where it is far, never below what held-out measurements showed.
+        let time_error = self.time.error(&time_place, full).max(self.model.errors.time_rms);
+        let power_error = self.power.error(&power_place, full).max(self.model.errors.power_rms);
         is_finite.then(|| Prediction {
             batch_times: batch_times.into_iter().map(Seconds).collect(),
             dynamic_power: if has_power {
@@ -217,30 +213,23 @@ impl FittedPerformance {
             source,
         })
     }
+}
 
-    /// Form plus residual.
-    pub(crate) fn answer(&self, cell: Cell, memory_as: u32) -> Option<Answer> {
-        answer(&self.logs, &self.model.curves, &self.model.residual, cell, memory_as)
-    }
-
-    /// Relative standard errors: the field's own where the support is far, never below what held-out
-    /// measurements showed.
-    fn errors(&self, here: FieldPoint) -> (f64, f64) {
-        let of = |field: &super::residual::Field, factor: &DMatrix<f64>, rms: f64| {
-            let k = DVector::from_iterator(
-                self.support.len(),
-                self.support.iter().map(|s| covariance(field, &here, s)),
-            );
-            let explained = factor.solve_lower_triangular(&k).map_or(0.0, |w| w.norm_squared());
-            let own = (covariance(field, &here, &here) - explained).max(0.0).sqrt();
-            own.max(rms)
-        };
-        let residual = &self.model.residual;
-        (
-            of(&residual.time, &self.time_factor, self.model.errors.time_rms),
-            of(&residual.power, &self.power_factor, self.model.errors.power_rms),
-        )
-    }
+/// The coefficients in the form's order.
+pub(crate) fn coefficients(model: &FittedModel) -> [f64; N_COEFFICIENTS] {
+    let c = &model.coefficients;
+    [
+        c.serial,
+        c.work_each,
+        c.work_batch,
+        c.memory_batch,
+        c.memory_each,
+        c.host_batch,
+        c.host_each,
+        c.energy_batch,
+        c.energy_each,
+        c.slice_power,
+    ]
 }
 
 /// Form plus residual at a cell whose memory is that of `memory_as` compute slices.
@@ -252,17 +241,13 @@ pub(crate) fn answer(
     memory_as: u32,
 ) -> Option<Answer> {
     let point = form_point(curves, cell.batch, cell.slices, memory_as, cell.clock)?;
-    Some(answer_at(logs, residual, &point, field_point(cell)))
-}
-
-/// Form plus residual at a place given in the coordinates of both.
-fn answer_at(logs: &LogCoefficients, residual: &Residual, point: &FormPoint, here: FieldPoint) -> Answer {
-    let value = form::evaluate(logs, point);
+    let value = form::evaluate(logs, &point);
+    let here = field_point(cell);
     let mut answer = Answer { ln_time: value.ln_time, ln_power: value.ln_power };
     for support in &residual.support {
         let place = field_point(Cell { slices: support.slices, batch: support.batch, clock: support.clock });
         answer.ln_time += support.time_weight * covariance(&residual.time, &here, &place);
         answer.ln_power += support.power_weight * covariance(&residual.power, &here, &place);
     }
-    answer
+    Some(answer)
 }
