@@ -1,0 +1,16 @@
+//! Planners as others published them, on entc's inputs and outputs.
+//!
+//! Each has a core that decides like the original on the original's kind of inputs, and an adapter from a
+//! program to a plan. Where an original crashes, hangs or drops a service, the core says so.
+
+pub mod parvagpu;
+
+/// How faithfully a published planner decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Like the original: its truncations, constants, order and quirks.
+    Conformant,
+    /// Its idea with real numbers and without its accidents.
+    #[default]
+    Native,
+}
