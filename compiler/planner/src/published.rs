@@ -3,6 +3,7 @@
 //! Each has a core that decides like the original on the original's kind of inputs, and an adapter from a
 //! program to a plan. Where an original crashes, hangs or drops a service, the core says so.
 
+pub mod enertune;
 pub mod fgd;
 pub mod parvagpu;
 
