@@ -86,8 +86,9 @@ fn below_data(rest: &str) -> Result<PathBuf, LoadError> {
 }
 
 fn refusal(error: &std::io::Error) -> LoadError {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => LoadError::Missing,
-        _ => LoadError::Unreadable(reason(error)),
+    if error.kind() == std::io::ErrorKind::NotFound {
+        LoadError::Missing
+    } else {
+        LoadError::Unreadable(reason(error))
     }
 }

@@ -38,10 +38,12 @@ impl Display {
         let moves = terminal.is_interactive() && terminal.verbosity == Verbosity::Normal;
         let spinner = moves.then(|| {
             let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-            let template = if terminal.symbols.is_unicode { "{spinner} {msg}" } else { "* {msg}" };
+            let template =
+                if terminal.symbols.is_unicode { "{spinner} {msg}, {elapsed}" } else { "* {msg}, {elapsed}" };
             if let Ok(style) = ProgressStyle::with_template(template) {
                 spinner.set_style(style);
             }
+            spinner.set_message("formulating");
             spinner.enable_steady_tick(Duration::from_millis(120));
             spinner
         });
@@ -60,7 +62,7 @@ impl Display {
         }
         let text = describe(moment, self.metric);
         if let Some(spinner) = &self.spinner {
-            spinner.set_message(format!("{text}, {:.1} s", self.elapsed()));
+            spinner.set_message(text.clone());
         }
         if self.has_lines {
             let is_new =

@@ -20,6 +20,7 @@ mod parse;
 mod print;
 pub mod program;
 mod quantity;
+mod rule_in_words;
 mod service;
 mod suggest;
 mod syntax_error;

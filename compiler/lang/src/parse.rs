@@ -4,13 +4,17 @@
 //! [`ItemKind::Broken`], so that the rest is read and one mistake is reported once. Time is linear in
 //! the text; recursion is bounded by [`MAX_DEPTH`]. This is the only file that knows pest.
 
-#![expect(clippy::wildcard_enum_match_arm, reason = "each place takes the few rules it knows; words for all are matched one by one")]
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "each place takes the few rules it knows; words for all are matched one by one"
+)]
 
 use crate::ast::Unit;
 use crate::ast::{
     Argument, Ast, Block, Comment, Element, Expr, ExprKind, Item, ItemKind, List, Name, Operator,
 };
 use crate::depth::{self, MAX_DEPTH};
+use crate::rule_in_words::rule_in_words;
 use crate::syntax_error;
 use ent_plan::diagnostic::{Code, Diagnostic, FileId, Outcome, Span};
 use pest::Parser;
@@ -20,12 +24,16 @@ mod grammar {
     /// The rules of `grammar/ent.pest`.
     #[derive(pest_derive::Parser)]
     #[grammar = "../../../grammar/ent.pest"]
-    pub(super) struct Grammar;
+    pub(crate) struct Grammar;
 }
-use grammar::{Grammar, Rule};
+use grammar::Grammar;
+pub(crate) use grammar::Rule;
 
 /// At most this many syntax errors are reported in one file.
 const MAX_SYNTAX_ERRORS: usize = 100;
+
+/// Most entries are shorter than half of this.
+const SHORT_ENTRY: usize = 4096;
 
 /// Parses a file.
 #[must_use]
@@ -169,7 +177,7 @@ impl<'a> Reader<'a> {
         let (rule, start) = (pair.as_rule(), self.base + pair.as_span().start());
         let end = self.base + pair.as_span().end();
         match rule {
-            Rule::e_item | Rule::e_block => return self.broken_entry(pair),
+            Rule::e_item => return self.broken_entry(pair),
             Rule::e_close => {
                 if self.open_brackets == 0 {
                     let problem = Diagnostic::error(Code::Syntax, self.span(start, end), "nothing to close")
@@ -258,12 +266,10 @@ impl<'a> Reader<'a> {
             let problem = self.problem_at(start, head.trim_end());
             self.report(problem);
         }
-        if pair.as_rule() == Rule::e_block {
-            let body = pair.into_inner().skip_while(|p| p.as_rule() != Rule::open_brace).skip(1);
-            let before = self.hoisted.len();
-            let _ = self.block_items(body);
-            self.hoisted.truncate(before);
-        }
+        let body = pair.into_inner().skip_while(|p| p.as_rule() != Rule::open_brace).skip(1);
+        let before = self.hoisted.len();
+        let _ = self.block_items(body);
+        self.hoisted.truncate(before);
         ItemKind::Broken { names }
     }
 
@@ -277,7 +283,20 @@ impl<'a> Reader<'a> {
         if let Some(problem) = syntax_error::foreign_habit(self.span(start, start + head.len()), head) {
             return problem;
         }
-        match Grammar::parse(Rule::strict, self.text.get(start..).unwrap_or("")) {
+        let rest = self.text.get(start..).unwrap_or("");
+        // pest walks through all it was given to describe an error, so it is given little if that will do.
+        let mut end = SHORT_ENTRY.min(rest.len());
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let short = Grammar::parse(Rule::strict, rest.get(..end).unwrap_or(rest));
+        let parsed = match short {
+            Err(error) if end < rest.len() && reach(&error) + SHORT_ENTRY / 2 > end => {
+                Grammar::parse(Rule::strict, rest)
+            }
+            short => short,
+        };
+        match parsed {
             Err(error) => self.problem_of(&error, start),
             // It parsed here and not in its place: it belongs to the top of a file.
             Ok(_) => {
@@ -289,10 +308,7 @@ impl<'a> Reader<'a> {
     }
 
     fn problem_of(&self, error: &pest::error::Error<Rule>, base: usize) -> Diagnostic {
-        let at = base
-            + match error.location {
-                pest::error::InputLocation::Pos(at) | pest::error::InputLocation::Span((at, _)) => at,
-            };
+        let at = base + reach(error);
         let expected: Vec<&str> = match &error.variant {
             pest::error::ErrorVariant::ParsingError { positives, .. } => {
                 positives.iter().map(|r| rule_in_words(*r)).collect()
@@ -552,14 +568,22 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// How far the parser came.
+fn reach(error: &pest::error::Error<Rule>) -> usize {
+    match error.location {
+        pest::error::InputLocation::Pos(at) | pest::error::InputLocation::Span((at, _)) => at,
+    }
+}
+
 /// The names a broken line seems to be about: `rate = = 5` is about `rate`, `let x =` about `x`. First its
 /// first two words, then every word before an `=`.
 fn declared_words(head: &str) -> Vec<String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words = head.split(|c| !is_word(c)).filter(|w| !w.is_empty()).take(2);
-    let assigned = head.split('=').rev().skip(1).take(16).filter_map(|part| {
-        part.trim_end().rsplit(|c| !is_word(c)).next().filter(|word| !word.is_empty())
-    });
+    let assigned =
+        head.split('=').rev().skip(1).take(16).filter_map(|part| {
+            part.trim_end().rsplit(|c| !is_word(c)).next().filter(|word| !word.is_empty())
+        });
     words.chain(assigned).map(str::to_owned).collect()
 }
 
@@ -568,49 +592,4 @@ fn starts_entry(head: &str) -> bool {
     let end = head.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(head.len());
     let (word, rest) = head.split_at(end);
     matches!(word, "let" | "param" | "import") || (!word.is_empty() && rest.trim_start().starts_with('='))
-}
-
-/// A rule as the user knows it.
-fn rule_in_words(rule: Rule) -> &'static str {
-    match rule {
-        Rule::EOI | Rule::end => syntax_error::END,
-        Rule::program | Rule::body | Rule::strict => "an entry",
-        Rule::setting | Rule::value | Rule::promise | Rule::sum | Rule::product => "a value",
-        Rule::factor | Rule::negative | Rule::atom | Rule::paren | Rule::list => "a value",
-        Rule::profile | Rule::literal | Rule::named => "a value",
-        Rule::number => "a number",
-        Rule::import | Rule::kw_import => "`import`",
-        Rule::param | Rule::kw_param => "`param`",
-        Rule::binding | Rule::kw_let => "`let`",
-        Rule::limit | Rule::kw_limit => "`limit`",
-        Rule::minimize | Rule::kw_minimize => "`minimize`",
-        Rule::attribute => "an attribute",
-        Rule::block => "a block",
-        Rule::block_name | Rule::word => "a name",
-        Rule::range | Rule::dots => "`..`",
-        Rule::over | Rule::kw_over => "`over`",
-        Rule::times | Rule::kw_x => "`x`",
-        Rule::kw_as => "`as`",
-        Rule::kw_step => "`step`",
-        Rule::element | Rule::argument => "a value",
-        Rule::gap | Rule::WHITESPACE | Rule::word_char | Rule::e_space | Rule::newline => syntax_error::SPACE,
-        Rule::comment => syntax_error::SPACE,
-        Rule::string | Rule::e_string => "a text in quotes",
-        Rule::percentile => "a percentile like `p99`",
-        Rule::unit | Rule::unit_word | Rule::time_word => "a unit",
-        Rule::equals => "`=`",
-        Rule::at_most => "`<=`",
-        Rule::comma => "`,`",
-        Rule::colon => "`:`",
-        Rule::dot => "`.`",
-        Rule::plus | Rule::minus | Rule::star | Rule::slash => "an operator",
-        Rule::open_brace => "`{`",
-        Rule::close_brace | Rule::e_close | Rule::e_unclosed => "`}`",
-        Rule::open_paren | Rule::call => "`(`",
-        Rule::close_paren => "`)`",
-        Rule::open_bracket | Rule::tensor => "`[`",
-        Rule::close_bracket => "`]`",
-        Rule::reserved => "a word of the language",
-        Rule::e_dedent | Rule::e_block | Rule::e_head | Rule::e_item => "an entry",
-    }
 }

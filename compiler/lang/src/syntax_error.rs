@@ -9,7 +9,8 @@ pub(crate) const END: &str = "the end of the line";
 pub(crate) const SPACE: &str = "a space";
 
 /// What may continue a value: not named where something else is needed.
-const CONTINUATIONS: [&str; 9] = [SPACE, "an operator", "`..`", "`x`", "`over`", "`step`", "`:`", "`.`", "a unit"];
+const CONTINUATIONS: [&str; 9] =
+    [SPACE, "an operator", "`..`", "`x`", "`over`", "`step`", "`:`", "`.`", "a unit"];
 
 /// A syntax error at a byte, from the words of what could have stood there.
 pub(crate) fn expected(file: FileId, text: &str, at: usize, expected: &[&str]) -> Diagnostic {
@@ -46,7 +47,8 @@ fn wanted(expected: &[&str]) -> String {
         }
     }
     if words.contains(&"a value") {
-        let parts = ["a number", "a text in quotes", "a name", "a percentile like `p99`", "a word of the language"];
+        let parts =
+            ["a number", "a text in quotes", "a name", "a percentile like `p99`", "a word of the language"];
         words.retain(|w| !parts.contains(w) && !matches!(*w, "an operator" | "`(`" | "`[`"));
     }
     if words.iter().any(|w| !CONTINUATIONS.contains(w) && !matches!(*w, "`(`" | "`[`")) {

@@ -172,7 +172,10 @@ fn judge(fence: &Fence, files: &BTreeMap<String, String>) -> String {
     }
     for diagnostic in &diagnostics {
         let help = diagnostic.help.as_deref().unwrap_or("");
-        if (help.is_empty() && diagnostic.code != Code::Syntax) || diagnostic.message.is_empty() || diagnostic.message.ends_with('.') {
+        if (help.is_empty() && diagnostic.code != Code::Syntax)
+            || diagnostic.message.is_empty()
+            || diagnostic.message.ends_with('.')
+        {
             writeln!(wrong, "  no help, or a full stop: {diagnostic:?}").unwrap();
         }
     }

@@ -3,7 +3,8 @@
 //! Run with `ENT_DATA=FOLDER cargo bench -p ent-performance --bench accuracy`. Samples are chosen from
 //! inputs only; curves, prior and residual fields come from other model families only; the error is the
 //! mean absolute percentage error over all cells not sampled, suspect rows left out, then the mean over
-//! models.
+//! models. Two columns say what each part is worth: ten samples drawn at random (mean of ten seeds), and
+//! ten chosen samples with nothing learned from other models.
 
 #![expect(
     clippy::print_stdout,
@@ -15,6 +16,7 @@ use ent_performance::{fit, import};
 use ent_plan::device::Board;
 use ent_plan::diagnostic::{FileId, Span};
 use ent_plan::performance::{BoardKnowledge, Measurement, PerformanceTable};
+use rand::SeedableRng;
 use std::collections::BTreeSet;
 
 /// Models that may not teach each other.
@@ -29,6 +31,8 @@ const FAMILIES: &[(&str, &[&str])] = &[
 ];
 
 const SAMPLES: &[usize] = &[6, 10, 20, 45];
+
+const N_SEEDS: u64 = 10;
 
 fn main() {
     let Some(root) = std::env::var_os("ENT_DATA") else {
@@ -47,30 +51,50 @@ fn main() {
         let others: Vec<&PerformanceTable> =
             tables.iter().filter(|t| !members.contains(&t.model.as_str())).collect();
         let knowledge = fit::learn(&others, &board);
-        if std::env::var_os("VERBOSE").is_some() {
-            println!("{family}: {knowledge:?}");
-        }
+        let cold = fit::cold(&board);
         for table in tables.iter().filter(|t| members.contains(&t.model.as_str())) {
-            for n in SAMPLES {
-                if let Some(errors) = errors(table, &board, &knowledge, *n) {
-                    results.push((table.model.clone(), fit::cells(table, &board).len(), *n, errors));
+            let cells = fit::cells(table, &board);
+            for (i, n) in SAMPLES.iter().enumerate() {
+                let chosen = fit::design(&knowledge, &cells, *n);
+                if let Some(errors) = errors(table, &board, &knowledge, &chosen) {
+                    results.push((table.model.clone(), cells.len(), i, errors));
                 }
             }
+            let seeds = 0..N_SEEDS;
+            let drawn: Option<Vec<Errors>> =
+                seeds.map(|seed| errors(table, &board, &knowledge, &draw(cells.len(), 10, seed))).collect();
+            let drawn = drawn.expect("every model has more than ten cells");
+            let mean = [0, 1, 2].map(|i| drawn.iter().map(|e| e[i]).sum::<f64>() / N_SEEDS as f64);
+            results.push((table.model.clone(), cells.len(), SAMPLES.len(), mean));
+            let chosen = fit::design(&cold, &cells, 10);
+            let alone = errors(table, &board, &cold, &chosen).expect("every model has more than ten cells");
+            results.push((table.model.clone(), cells.len(), SAMPLES.len() + 1, alone));
         }
     }
     print(&results);
 }
 
+/// Different cells at random.
+fn draw(n_cells: usize, n: usize, seed: u64) -> Vec<usize> {
+    let mut generator = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+    rand::seq::index::sample(&mut generator, n_cells, n.min(n_cells)).into_vec()
+}
+
 /// Mean absolute percentage errors of board power, throughput, p99 latency.
 type Errors = [f64; 3];
 
-fn errors(table: &PerformanceTable, board: &Board, knowledge: &BoardKnowledge, n: usize) -> Option<Errors> {
+/// `None` when the samples are all there is.
+fn errors(
+    table: &PerformanceTable,
+    board: &Board,
+    knowledge: &BoardKnowledge,
+    samples: &[usize],
+) -> Option<Errors> {
     let cells = fit::cells(table, board);
-    if cells.len() <= n {
+    if cells.len() <= samples.len() {
         return None;
     }
-    let chosen: BTreeSet<fit::Cell> =
-        fit::design(knowledge, &cells, n).into_iter().map(|i| cells[i]).collect();
+    let chosen: BTreeSet<fit::Cell> = samples.iter().map(|i| cells[*i]).collect();
     let cell =
         |m: &Measurement| Some(fit::Cell { slices: m.n_compute_slices, batch: m.batch, clock: m.clock? });
     let is_chosen = |m: &&Measurement| cell(m).is_some_and(|c| chosen.contains(&c));
@@ -94,29 +118,41 @@ fn errors(table: &PerformanceTable, board: &Board, knowledge: &BoardKnowledge, n
     Some(sums.map(|s| 100.0 * s / count))
 }
 
-fn print(results: &[(String, usize, usize, Errors)]) {
+/// Model, its cells, which column, errors.
+type Row = (String, usize, usize, Errors);
+
+fn print(results: &[Row]) {
     println!("mean absolute percentage error: power / throughput / p99 latency");
     print!("{:<22}{:>6}", "model", "cells");
-    for n in SAMPLES {
-        print!("{:>24}", format!("{n} samples"));
+    let columns: Vec<String> = SAMPLES
+        .iter()
+        .map(|n| format!("{n} samples"))
+        .chain(["10 at random".to_owned(), "10, no others".to_owned()])
+        .collect();
+    for title in &columns {
+        print!("{title:>22}");
     }
     println!();
+    let show = |[p, t, l]: &Errors| format!("{p:.2} / {t:.2} / {l:.2}");
     let models: BTreeSet<(&str, usize)> = results.iter().map(|(m, cells, ..)| (m.as_str(), *cells)).collect();
-    for (model, cells) in models {
+    for (model, cells) in &models {
         print!("{model:<22}{cells:>6}");
-        for n in SAMPLES {
-            match results.iter().find(|r| r.0 == model && r.2 == *n) {
-                Some((_, _, _, [p, t, l])) => print!("{:>24}", format!("{p:.2} / {t:.2} / {l:.2}")),
-                None => print!("{:>24}", "-"),
-            }
+        for column in 0..columns.len() {
+            let found = results.iter().find(|r| r.0 == *model && r.2 == column);
+            print!("{:>22}", found.map_or("-".to_owned(), |r| show(&r.3)));
         }
         println!();
     }
-    print!("{:<28}", "mean");
-    for n in SAMPLES {
-        let of: Vec<&Errors> = results.iter().filter(|r| r.2 == *n).map(|r| &r.3).collect();
-        let mean = |i: usize| of.iter().map(|e| e[i]).sum::<f64>() / of.len() as f64;
-        print!("{:>24}", format!("{:.2} / {:.2} / {:.2}", mean(0), mean(1), mean(2)));
+    for (title, least_cells) in [("mean of all models", 0), ("mean of models with 90 cells", 90)] {
+        print!("{title:<28}");
+        for column in 0..columns.len() {
+            let of: Vec<&Errors> =
+                results.iter().filter(|r| r.2 == column && r.1 >= least_cells).map(|r| &r.3).collect();
+            print!(
+                "{:>22}",
+                show(&[0, 1, 2].map(|i| of.iter().map(|e| e[i]).sum::<f64>() / of.len() as f64))
+            );
+        }
+        println!();
     }
-    println!();
 }

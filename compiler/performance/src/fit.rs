@@ -4,6 +4,7 @@
 //! other models measured on the same board say what to expect (`learn`) and what to measure (`design`).
 
 mod answer;
+mod carried;
 mod curves;
 mod design;
 mod form;
@@ -19,8 +20,9 @@ pub use design::design;
 pub use learn::{cold, learn};
 pub use observe::Cell;
 
+use crate::predict::is_measured_as;
 use answer::LEAST_LATENCY_RATIO;
-use ent_plan::device::Board;
+use ent_plan::device::{Board, board_ids};
 use ent_plan::diagnostic::{Code, Diagnostic, Outcome, Span};
 use ent_plan::performance::{
     BoardKnowledge, Coefficients, FITTED_FORMAT_VERSION, FitErrors, FittedModel, FittedModels,
@@ -63,7 +65,9 @@ fn read_file(text: &str) -> Result<FittedModels, String> {
 /// What is known of a board: from the catalogue where models were measured on it, else [`cold`].
 #[must_use]
 pub fn knowledge(board: &Board) -> BoardKnowledge {
-    catalogue(&board.id)
+    board_ids()
+        .filter(|id| is_measured_as(board, id))
+        .find_map(catalogue)
         .and_then(|text| read_file(text).ok())
         .and_then(|file| file.knowledge)
         .unwrap_or_else(|| cold(board))
@@ -374,8 +378,8 @@ pub struct Estimate {
 /// Evaluates a fitted model at a cell, outside the measured range too; `None` for slices its board lacks.
 #[must_use]
 pub fn estimate(model: &FittedModel, cell: Cell) -> Option<Estimate> {
-    let fitted = FittedPerformance::new(model)?;
-    let answer = fitted.answer(cell, cell.slices)?;
+    let logs = answer::coefficients(model).map(f64::ln);
+    let answer = answer::answer(&logs, &model.curves, &model.residual, cell, cell.slices)?;
     let time = answer.ln_time.exp() / 1e3;
     Some(Estimate {
         batch_time: Seconds(time),
@@ -389,3 +393,6 @@ pub fn estimate(model: &FittedModel, cell: Cell) -> Option<Estimate> {
 pub fn cells(table: &PerformanceTable, board: &Board) -> Vec<Cell> {
     observations(table, board).iter().map(|o| o.cell).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,8 +9,8 @@ pub mod load;
 pub mod operate;
 pub mod predict;
 pub mod queueing;
-mod table;
 pub mod simulate;
+mod table;
 
 #[cfg(test)]
 mod fixture;

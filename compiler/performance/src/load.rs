@@ -5,7 +5,8 @@
 
 use crate::fit;
 use crate::import;
-use crate::predict::ModelPerformance;
+use crate::predict::{ModelPerformance, is_measured_as};
+use crate::table::highest_clock;
 use ent_lang::Program;
 use ent_lang::program::{PerformanceRef, PerformanceSource};
 use ent_plan::device::Board;
@@ -291,7 +292,7 @@ impl<'a> Loader<'a> {
     }
 
     fn boards_with_id(&self, id: &str) -> Vec<usize> {
-        self.used_boards.iter().copied().filter(|b| self.program.boards[*b].id == id).collect()
+        self.used_boards.iter().copied().filter(|b| is_measured_as(&self.program.boards[*b], id)).collect()
     }
 
     fn put(&mut self, model: usize, board: usize, performance: ModelPerformance, span: Span) {
@@ -334,6 +335,12 @@ impl<'a> Loader<'a> {
     fn put_table(&mut self, model: usize, table: &PerformanceTable, source: PerformanceSource, span: Span) {
         for board in self.boards_with_id(&table.board) {
             let description: &Board = &self.program.boards[board];
+            if table.measurements.iter().all(|m| m.clock.is_none()) && highest_clock(description).is_none() {
+                // Rows at "the highest clock" of a board whose clocks nobody knows: the planner says what is
+                // missing of the board, and that is what the user can mend.
+                self.excused.insert(model);
+                continue;
+            }
             match source {
                 PerformanceSource::Table => {
                     let performance = ModelPerformance::from_table(table, description);

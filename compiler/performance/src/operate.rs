@@ -114,6 +114,34 @@ pub fn operate(prediction: &Prediction, processes: u32, promise: Promise<'_>, ra
     operate_with_wait(prediction, processes, promise, rate, max_wait)
 }
 
+/// Mean dynamic power (W) at an offered rate (req/s), as [`operate`] has it and no more: what a planner
+/// asks thousands of times. `None` without power data.
+#[must_use]
+pub fn mean_dynamic_power(
+    prediction: &Prediction,
+    processes: u32,
+    promise: Promise<'_>,
+    rate: f64,
+) -> Option<f64> {
+    let energy = batch_energy(prediction, processes);
+    if energy.is_empty() {
+        return None;
+    }
+    if promise.rule == LatencyRule::Execution {
+        let capacity = prediction.capacity(processes);
+        return prediction.dynamic_power.last().map(|d| d.get() * rate / capacity);
+    }
+    let times: Vec<f64> = prediction.batch_times.iter().map(|t| t.get()).collect();
+    let bound = promise.bound / SAFETY - execution_tail(prediction);
+    let mut server = BatchServer { batch_times: &times, processes, max_wait: 0.0 };
+    if bound > 0.0 {
+        server.max_wait =
+            queueing::best_wait(server, promise.arrivals, rate, promise.percentile, bound, &energy);
+    }
+    let behaviour = queueing::behaviour(server, promise.arrivals, rate, promise.percentile);
+    Some(queueing::mean_power(&behaviour, rate, &energy))
+}
+
 /// The operation at an offered rate (req/s) and a given fill wait (s).
 #[must_use]
 pub fn operate_with_wait(

@@ -116,3 +116,14 @@ pub(crate) fn base_profile_index(board: &Board, n_compute_slices: u32) -> Option
     let base = board.base_profile(n_compute_slices)?;
     board.profiles.iter().position(|p| p.name == base.name)
 }
+
+/// Whether performance measured on the board with this id is that of `board`: the same board, or a spec's own
+/// block that starts from it (the PCI ids stay). An illustration is no real board's kin.
+pub(crate) fn is_measured_as(board: &Board, id: &str) -> bool {
+    if board.id == id {
+        return true;
+    }
+    !board.is_illustration
+        && !board.pci_device_ids.is_empty()
+        && ent_plan::device::board(id).is_some_and(|known| known.pci_device_ids == board.pci_device_ids)
+}

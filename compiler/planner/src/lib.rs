@@ -6,13 +6,14 @@
 // Indices here come from the same structure they index; a wrong one is a bug, caught as one.
 #![expect(clippy::indexing_slicing, reason = "indices are made by the structures they index")]
 
+mod assemble;
 mod emit;
 pub mod explain;
 pub mod formulate;
-pub mod lp;
 pub mod problem;
 pub mod published;
 pub mod solve;
+pub mod lp;
 mod weights;
 
 pub use formulate::formulate;
@@ -20,10 +21,10 @@ pub use lp::lp;
 pub use problem::{Problem, Solution};
 pub use solve::{Control, Progress, SolverFault};
 
-use emit::Making;
+use assemble::Making;
 use ent_lang::Program;
 use ent_performance::PerformanceSet;
-use ent_performance::operate::operate;
+use ent_performance::operate::mean_dynamic_power;
 use ent_plan::diagnostic::{Diagnostic, Outcome};
 use ent_plan::plan::{LatencyRule, Metric, Plan};
 use problem::{Assignment, ClassWeights, LimitRow, Weights};
@@ -78,14 +79,8 @@ pub fn plan(
 ) -> Result<Outcome<Plan>, SolverFault> {
     let metric = options.metric.unwrap_or(program.objective.minimize.value);
     let Outcome { value: problem, mut diagnostics } = formulate(program, performance, metric, options.rule);
-    let making = Making {
-        program,
-        performance,
-        planner: options.planner.word(),
-        metric,
-        rule: options.rule,
-        gap: control.gap,
-    };
+    let making =
+        Making { program, performance, planner: options.planner.word(), metric, rule: options.rule, gap: control.gap };
     if diagnostics.iter().any(|d| d.severity == ent_plan::diagnostic::Severity::Error) {
         let solution = Solution { incumbent: None, bound: None, is_infeasible: true, stopped_by: None };
         return Ok(Outcome { value: emit::emit(&making, &problem, &solution), diagnostics });
@@ -125,8 +120,7 @@ pub fn solve(
             .get(asked.model.value, board)
             .and_then(|m| m.predict(&program.boards[board], p.key))
             .and_then(|prediction| {
-                operate(&prediction, p.key.processes, formulate::promise(asked, problem.rule), rate)
-                    .mean_dynamic_power
+                mean_dynamic_power(&prediction, p.key.processes, formulate::promise(asked, problem.rule), rate)
             })
             .unwrap_or(p.energy * rate);
         known.borrow_mut().insert(key, watts);
@@ -151,10 +145,7 @@ fn refine(
     control: &mut Control<'_>,
 ) -> Result<Solution, SolverFault> {
     let Some(best) = solution.incumbent.as_ref() else { return Ok(solution) };
-    if !matches!(problem.metric, Metric::Gpus | Metric::Cost)
-        || planner != Planner::Optimal
-        || control.is_over()
-    {
+    if !matches!(problem.metric, Metric::Gpus | Metric::Cost) || planner != Planner::Optimal || control.is_over() {
         return Ok(solution);
     }
     if problem.services.iter().any(|s| s.points.iter().any(|p| p.dynamic <= 0.0))
@@ -167,11 +158,7 @@ fn refine(
     second.metric = Metric::Energy;
     second.objective = Weights {
         constant: 0.0,
-        classes: problem
-            .classes
-            .iter()
-            .map(|_| ClassWeights { base: 1.0, mean: 1.0, ..ClassWeights::default() })
-            .collect(),
+        classes: problem.classes.iter().map(|_| ClassWeights { base: 1.0, mean: 1.0, ..ClassWeights::default() }).collect(),
     };
     second.limits.push(LimitRow {
         metric: problem.metric,

@@ -119,6 +119,9 @@ pub(super) fn under_control<T>(
     let mut display = Display::start(terminal, metric, started);
     let mut progress = |progress: Progress| {
         display.show(&Moment { phase: progress.phase, incumbent: progress.incumbent, bound: progress.bound });
+        if progress.incumbent.is_some() {
+            interrupt::has_incumbent();
+        }
         if interrupt::is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let mut control = Control {
@@ -165,6 +168,9 @@ fn finish(
     if let (Some(path), false, false) = (&arguments.output, is_wrong, made.is_interrupted) {
         is_changed = std::fs::read_to_string(path).map_or(true, |before| before != file);
         write::atomically(path, &file)?;
+        if terminal.verbosity > Verbosity::Quiet {
+            terminal.message(&format!("wrote {}\n", path.display()));
+        }
     }
     if arguments.emit == Some(Emit::Plan) {
         terminal.result(&file)?;
@@ -178,11 +184,6 @@ fn finish(
     if is_wrong {
         terminal.message(&render::plan::status(plan, Some(made.seconds), &canvas_err(terminal)));
         tell(terminal, sources, &made.diagnostics);
-    }
-    if let (Some(path), false, false) = (&arguments.output, is_wrong, made.is_interrupted) {
-        if terminal.verbosity > Verbosity::Quiet {
-            terminal.message(&format!("wrote {}\n", path.display()));
-        }
     }
     Ok(match (made.is_interrupted, is_wrong) {
         (true, _) => Exit::Interrupted,

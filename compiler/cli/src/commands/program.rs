@@ -2,7 +2,7 @@
 
 use crate::arguments::Question;
 use crate::exit::Stop;
-use ent_lang::program::Intensity;
+use ent_lang::program::{Arrivals, Intensity, Service};
 use ent_lang::{Options, Program};
 use ent_performance::PerformanceSet;
 use ent_plan::diagnostic::{Code, Diagnostic, Severity, Sources, Span};
@@ -79,6 +79,8 @@ pub(super) fn compile(name: &str, options: &Options) -> Result<Compiled, Stop> {
         return Err(Stop::refused("syntax", format!("`{name}` is not a program")));
     }
     read_intensity(&mut compiled)?;
+    let traces = compiled.program.services.iter().filter_map(unplanned_trace).collect();
+    compiled.add(traces)?;
     Ok(compiled)
 }
 
@@ -123,6 +125,17 @@ fn read_intensity(compiled: &mut Compiled) -> Result<(), Stop> {
             compiled.add(vec![diagnostic])
         }
     }
+}
+
+/// Recorded arrivals have no queueing model yet; planning them as if they were Poisson would be a guess.
+fn unplanned_trace(service: &Service) -> Option<Diagnostic> {
+    let Arrivals::Trace { file } = &service.arrivals.value else { return None };
+    let message = "recorded arrivals cannot be planned with";
+    Some(
+        Diagnostic::error(Code::PlannerLimitation, service.arrivals.span, message)
+            .label(format!("`{file}` is not read"))
+            .help("give the coefficient of variation of its gaps: `arrivals = gamma(cv = 2)`"),
+    )
 }
 
 fn unreadable(name: &str, error: LoadError, span: Span) -> Diagnostic {

@@ -393,9 +393,9 @@ fn facts_in_table(positions: &[Position<'_>], plan: &Plan, canvas: &Canvas) -> V
 fn reasons(positions: &[Position<'_>], canvas: &Canvas) -> Vec<Line> {
     const COLUMNS: [Column; 9] = [
         Column::word(""),
-        Column::number("rate/s"),
-        Column::number("allowed/s"),
-        Column::number("saturates/s"),
+        Column::number("req/s"),
+        Column::number("allowed"),
+        Column::number("saturates"),
         Column::number("fill wait"),
         Column::number("batch time"),
         Column::number("J/request"),

@@ -1,5 +1,6 @@
 //! Diagnostic → text with the lines it is about. The one file that knows miette.
 
+use super::line::{Line, Role, page};
 use super::plan::Canvas;
 use ent_plan::diagnostic::{Diagnostic, Label, Severity, SourceFile, Sources};
 use miette::{
@@ -64,11 +65,22 @@ fn draw(sources: &Sources, diagnostic: &Diagnostic, canvas: &Canvas) -> String {
     }
     // The head starts the line; miette would indent it.
     let text = text.trim_start_matches(['\n', ' ']);
-    text.lines()
+    let mut text: String = text
+        .lines()
         .map(str::trim_end)
         .filter(|line| !line.is_empty())
         .map(|line| line.to_owned() + "\n")
-        .collect()
+        .collect();
+    let mut lines = Vec::new();
+    for place in &shown.elsewhere {
+        lines.extend(Line::plain(format!("  at {place}")).wrapped(canvas.width, 5));
+    }
+    for (index, help) in diagnostic.help.iter().flat_map(|help| help.lines()).enumerate() {
+        let head = if index == 0 { "  help: " } else { "        " };
+        lines.extend(Line::of(Role::Note, head).and(Role::Plain, help).wrapped(canvas.width, 8));
+    }
+    text.push_str(&page(&lines, canvas.color));
+    text
 }
 
 /// A diagnostic in miette's words.
@@ -77,7 +89,8 @@ struct Shown<'a> {
     diagnostic: &'a Diagnostic,
     source: Option<Named<'a>>,
     labels: Vec<LabeledSpan>,
-    help: Option<String>,
+    /// What cannot be drawn is still said: another file, a file without text, endless lines.
+    elsewhere: Vec<String>,
 }
 
 impl<'a> Shown<'a> {
@@ -96,7 +109,6 @@ impl<'a> Shown<'a> {
                     let text = Some(label.text.clone()).filter(|text| !text.is_empty());
                     labels.push(LabeledSpan::new(text, start, end - start));
                 }
-                // What cannot be drawn is still said: another file, a file without text, endless lines.
                 _ => {
                     let place = match sources.get(label.span.file) {
                         Some(file) if file.text.is_empty() => file.name.clone(),
@@ -104,17 +116,11 @@ impl<'a> Shown<'a> {
                     };
                     let says =
                         if label.text.is_empty() { String::new() } else { format!(": {}", label.text) };
-                    elsewhere.push(format!("at {place}{says}"));
+                    elsewhere.push(format!("{place}{says}"));
                 }
             }
         }
-        elsewhere.extend(diagnostic.help.clone());
-        Self {
-            diagnostic,
-            source: drawable.map(Named),
-            labels,
-            help: Some(elsewhere.join("\n")).filter(|help| !help.is_empty()),
-        }
+        Self { diagnostic, source: drawable.map(Named), labels, elsewhere }
     }
 }
 
@@ -183,10 +189,6 @@ impl miette::Diagnostic for Shown<'_> {
             Severity::Error => miette::Severity::Error,
             Severity::Warning => miette::Severity::Warning,
         })
-    }
-
-    fn help<'a>(&'a self) -> Option<Box<dyn std::fmt::Display + 'a>> {
-        self.help.as_ref().map(|help| Box::new(help) as Box<dyn std::fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {

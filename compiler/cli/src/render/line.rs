@@ -17,6 +17,8 @@ pub(crate) enum Role {
     Faint,
     /// A name the user gave.
     Name,
+    /// Leads advice.
+    Note,
     /// Kept, proven.
     Good,
     /// To be looked at.
@@ -32,6 +34,7 @@ impl Role {
             Self::Heading => Style::new().bold(),
             Self::Faint => Style::new().dimmed(),
             Self::Name => Style::new().bold().fg_color(Some(AnsiColor::Cyan.into())),
+            Self::Note => Style::new().fg_color(Some(AnsiColor::Cyan.into())),
             Self::Good => Style::new().fg_color(Some(AnsiColor::Green.into())),
             Self::Warn => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
             Self::Bad => Style::new().bold().fg_color(Some(AnsiColor::Red.into())),

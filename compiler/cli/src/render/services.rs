@@ -11,8 +11,8 @@ use ent_plan::plan::Plan;
 pub(crate) fn services(plan: &Plan, canvas: &Canvas) -> Vec<Line> {
     let mut columns = vec![
         Column::name("service"),
-        Column::number("rate/s"),
-        Column::number("served/s"),
+        Column::number("req/s"),
+        Column::number("served"),
         Column::number("replicas"),
         Column::number("latency"),
     ];

@@ -136,3 +136,13 @@ fn formatting_can_be_checked_without_being_done() {
     assert_eq!(code, 1, "{err}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "service {", "a broken file is left alone");
 }
+
+#[test]
+fn recorded_arrivals_are_refused_and_not_guessed_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = SPEC.replace("p99 <= 100 ms", "p99 <= 100 ms\n  arrivals = trace(\"azure.csv\")");
+    std::fs::write(folder.path().join("a.ent"), spec).unwrap();
+    let (code, _, err) = told(&run(folder.path(), &["check", "a.ent"]));
+    assert_eq!(code, 1);
+    assert!(err.contains("error[planner-limitation]") && err.contains("gamma(cv"), "{err}");
+}

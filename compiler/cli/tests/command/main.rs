@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot run has failed")]
 
 mod bad_input;
+mod performance;
 mod plan_file;
 mod run;
 mod streams;

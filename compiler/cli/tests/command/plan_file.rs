@@ -116,9 +116,11 @@ fn a_plan_is_written_whole_and_the_same_each_time() {
 #[test]
 fn an_infeasible_spec_writes_no_plan_and_says_so_in_json() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("a.ent"), SPEC.replace("400 req/s", "4000000 req/s")).unwrap();
-    let (code, out, err) =
-        told(&run(folder.path(), &["plan", "a.ent", "-o", "plan.json", "--format", "json"]));
+    std::fs::write(folder.path().join("a.ent"), SPEC.replace("400 req/s", "20000 req/s")).unwrap();
+    let (code, out, err) = told(&run(
+        folder.path(),
+        &["plan", "a.ent", "-o", "plan.json", "--format", "json", "--latency-rule", "execution"],
+    ));
     assert_eq!(code, 1, "{err}");
     let report: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(report["status"], "infeasible");
@@ -131,9 +133,47 @@ fn a_plan_that_cannot_be_written_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.ent"), SPEC).unwrap();
     for target in ["no/such/folder/plan.json", "."] {
-        let (code, out, err) = told(&run(folder.path(), &["plan", "a.ent", "-o", target]));
+        let (code, out, err) =
+            told(&run(folder.path(), &["plan", "a.ent", "-o", target, "--latency-rule", "execution"]));
         assert_eq!((code, out.as_str()), (1, ""), "{target}");
         assert!(err.contains("error[cannot-write]"), "{err}");
     }
     assert_eq!(names(folder.path()), ["a.ent"]);
+}
+
+#[test]
+fn every_form_on_the_way_can_be_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.ent"), SPEC).unwrap();
+    for (form, word) in [
+        ("ast", "items"),
+        ("program", "classify"),
+        ("problem", "patterns"),
+        ("solution", "incumbent"),
+        ("lp", "Subject To"),
+        ("plan", "\"format_version\""),
+    ] {
+        let arguments = ["plan", "a.ent", "--emit", form, "--latency-rule", "execution"];
+        let (code, out, err) = told(&run(folder.path(), &arguments));
+        assert_eq!(code, 0, "{form}: {err}");
+        assert!(out.contains(word), "{form}");
+    }
+}
+
+#[test]
+fn a_service_is_explained_by_what_else_would_have_cost() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.ent"), SPEC).unwrap();
+    let explain = |service: &str| {
+        told(&run(folder.path(), &["explain", "a.ent", service, "--latency-rule", "execution"]))
+    };
+    let (code, out, err) = explain("classify");
+    assert_eq!(code, 0, "{err}");
+    let alternatives = out.split("instead").nth(1).unwrap();
+    assert!(alternatives.contains("on 7g.80gb") && alternatives.contains("with batch"), "{out}");
+    // The plan is optimal: no alternative is better.
+    assert!(alternatives.contains('+') && !alternatives.contains(" -"), "{out}");
+    let (code, _, err) = explain("clasify");
+    assert_eq!(code, 1);
+    assert!(err.contains("did you mean `classify`?"), "{err}");
 }

@@ -44,3 +44,25 @@ fn a_spec_may_come_from_standard_input() {
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.contains("service classify"), "{out}");
 }
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_plan_ends_with_130_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.ent"), SPEC).unwrap();
+    let mut child = entc(folder.path(), &["plan", "-", "-o", "plan.json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let _open = child.stdin.take();
+    // The spec never comes: the command is sure to be waiting for it when the signal arrives. It may not
+    // listen yet; the signal then ends it in the ordinary way.
+    let status = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    let output = child.wait_with_output().unwrap();
+    let is_ended_by_signal = output.status.code().is_none();
+    assert!(is_ended_by_signal || output.status.code() == Some(130), "{output:?}");
+    assert!(!folder.path().join("plan.json").exists());
+}

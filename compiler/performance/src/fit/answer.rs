@@ -1,15 +1,15 @@
 //! A fitted model → predictions at the points it may be asked about.
 
+use super::carried::Carried;
 use super::curves::{form_point, memory_like};
-use super::form::{self, LogCoefficients};
+use super::form::{self, LogCoefficients, N_COEFFICIENTS};
 use super::observe::{Cell, field_point};
-use super::residual::{FieldPoint, covariance, covariance_matrix};
+use super::residual::{FieldPoint, covariance};
 use crate::predict::{PointKey, Prediction};
 use crate::table::between;
 use ent_plan::device::Board;
 use ent_plan::performance::{BoardCurves, FittedModel, Residual};
 use ent_plan::units::{Megahertz, Seconds, Watts};
-use nalgebra::{DMatrix, DVector};
 
 /// p99 latency is at least this much above the mean batch time: the least seen on an A100 at rest.
 pub(crate) const LEAST_LATENCY_RATIO: f64 = 1.006;
@@ -19,10 +19,8 @@ pub(crate) const LEAST_LATENCY_RATIO: f64 = 1.006;
 pub(crate) struct FittedPerformance {
     model: FittedModel,
     logs: LogCoefficients,
-    support: Vec<FieldPoint>,
-    /// Lower factors of the support's covariances, for error bands.
-    time_factor: DMatrix<f64>,
-    power_factor: DMatrix<f64>,
+    time: Carried,
+    power: Carried,
 }
 
 /// ln of milliseconds and of watts.
@@ -35,19 +33,7 @@ pub(crate) struct Answer {
 impl FittedPerformance {
     /// `None` when a number of the file is not one of a fit: not finite, not positive, out of order.
     pub(crate) fn new(model: &FittedModel) -> Option<Self> {
-        let c = &model.coefficients;
-        let coefficients = [
-            c.serial,
-            c.work_each,
-            c.work_batch,
-            c.memory_batch,
-            c.memory_each,
-            c.host_batch,
-            c.host_each,
-            c.energy_batch,
-            c.energy_each,
-            c.slice_power,
-        ];
+        let coefficients = coefficients(model);
         let is_positive = |v: &f64| v.is_finite() && *v > 0.0;
         let curves = &model.curves;
         let sizes = curves.compute.iter().chain(&curves.memory).map(|(_, v)| v);
@@ -88,11 +74,21 @@ impl FittedPerformance {
             .iter()
             .map(|s| field_point(Cell { slices: s.slices, batch: s.batch, clock: s.clock }))
             .collect();
+        let log2_batches: Vec<f64> = model.batches.iter().map(|b| f64::from(*b).log2()).collect();
         Some(Self {
             logs: coefficients.map(f64::ln),
-            time_factor: covariance_matrix(&residual.time, &support).cholesky()?.unpack(),
-            power_factor: covariance_matrix(&residual.power, &support).cholesky()?.unpack(),
-            support,
+            time: Carried::new(
+                residual.time,
+                &support,
+                residual.support.iter().map(|s| s.time_weight).collect(),
+                &log2_batches,
+            )?,
+            power: Carried::new(
+                residual.power,
+                &support,
+                residual.support.iter().map(|s| s.power_weight).collect(),
+                &log2_batches,
+            )?,
             model: model.clone(),
         })
     }
@@ -150,18 +146,26 @@ impl FittedPerformance {
         let base = board.base_power.as_ref().and_then(|b| b.at(key.clock)).map(Watts::get);
         let room =
             board.power_limits.zip(base).map_or(f64::INFINITY, |(l, b)| (l.default.get() - b).max(1.0));
+        let here = field_point(Cell { slices, batch: key.batch, clock: key.clock });
+        let time_place = self.time.place(here.log2_slices, here.ln_ghz);
+        let power_place = self.power.place(here.log2_slices, here.ln_ghz);
         let mut times = Vec::new();
         let mut powers = Vec::new();
-        for batch in self.model.batches.iter().copied().filter(|b| *b <= key.batch) {
-            let answer = self.answer(Cell { slices, batch, clock: key.clock }, memory_as)?;
-            times.push((batch, answer.ln_time.exp() / 1e3));
-            powers.push((batch, answer.ln_power.exp().min(room)));
+        for (i, batch) in self.model.batches.iter().copied().enumerate().filter(|(_, b)| *b <= key.batch) {
+            let point = form_point(&self.model.curves, batch, slices, memory_as, key.clock)?;
+            let value = form::evaluate(&self.logs, &point);
+            let ln_time = value.ln_time + self.time.value(&time_place, i);
+            let ln_power = value.ln_power + self.power.value(&power_place, i);
+            times.push((batch, ln_time.exp() / 1e3));
+            powers.push((batch, ln_power.exp().min(room)));
         }
         let (_, full_time) = *times.last()?;
         let is_finite = times.iter().all(|(_, t)| t.is_finite() && *t > 0.0);
         let has_power = self.model.has_power && powers.iter().all(|(_, w)| w.is_finite());
-        let cell = Cell { slices, batch: key.batch, clock: key.clock };
-        let (time_error, power_error) = self.errors(cell);
+        // The support's own error where it is far, never below what held-out measurements showed.
+        let full = times.len() - 1;
+        let time_error = self.time.error(&time_place, full).max(self.model.errors.time_rms);
+        let power_error = self.power.error(&power_place, full).max(self.model.errors.power_rms);
         is_finite.then(|| Prediction {
             batch_times: between(&times, key.batch).into_iter().map(Seconds).collect(),
             dynamic_power: if has_power {
@@ -175,31 +179,23 @@ impl FittedPerformance {
             source: if memory_as == slices { "fitted" } else { "extrapolated" },
         })
     }
+}
 
-    /// Form plus residual.
-    pub(crate) fn answer(&self, cell: Cell, memory_as: u32) -> Option<Answer> {
-        answer(&self.logs, &self.model.curves, &self.model.residual, cell, memory_as)
-    }
-
-    /// Relative standard errors: the field's own where the support is far, never below what held-out
-    /// measurements showed.
-    fn errors(&self, cell: Cell) -> (f64, f64) {
-        let here = field_point(cell);
-        let of = |field: &super::residual::Field, factor: &DMatrix<f64>, rms: f64| {
-            let k = DVector::from_iterator(
-                self.support.len(),
-                self.support.iter().map(|s| covariance(field, &here, s)),
-            );
-            let explained = factor.solve_lower_triangular(&k).map_or(0.0, |w| w.norm_squared());
-            let own = (covariance(field, &here, &here) - explained).max(0.0).sqrt();
-            own.max(rms)
-        };
-        let residual = &self.model.residual;
-        (
-            of(&residual.time, &self.time_factor, self.model.errors.time_rms),
-            of(&residual.power, &self.power_factor, self.model.errors.power_rms),
-        )
-    }
+/// The coefficients in the form's order.
+pub(crate) fn coefficients(model: &FittedModel) -> [f64; N_COEFFICIENTS] {
+    let c = &model.coefficients;
+    [
+        c.serial,
+        c.work_each,
+        c.work_batch,
+        c.memory_batch,
+        c.memory_each,
+        c.host_batch,
+        c.host_each,
+        c.energy_batch,
+        c.energy_each,
+        c.slice_power,
+    ]
 }
 
 /// Form plus residual at a cell whose memory is that of `memory_as` compute slices.

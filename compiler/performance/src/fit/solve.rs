@@ -122,12 +122,15 @@ pub(crate) struct Solution {
     pub(crate) cost: f64,
 }
 
-/// Finds the most probable coefficients, from the population's mean and from that mean scaled to the data.
+/// Finds the most probable coefficients, from the population's mean, from that mean scaled to the data, and
+/// from the same with the host as the slower side at the shortest batch.
 pub(crate) fn solve(data: &Whitened, prior: &Prior) -> Option<Solution> {
     let mut mean = [0.0; N_COEFFICIENTS];
     mean.copy_from_slice(prior.mean.as_slice());
     let scaled = scale(data, mean);
-    let starts = [scaled, mean];
+    let mut hosted = scaled;
+    hosted[form::HOST_BATCH] = data.ln_time.min();
+    let starts = [scaled, mean, hosted];
     starts.iter().filter_map(|start| descend(data, prior, *start)).min_by(|a, b| a.cost.total_cmp(&b.cost))
 }
 

@@ -2,6 +2,7 @@
 
 use super::column::{Columns, Field, Layout};
 use super::{Context, Faults, Line};
+use crate::predict::is_measured_as;
 use ent_plan::diagnostic::{Code, Span};
 use ent_plan::performance::Measurement;
 use ent_plan::units::{PerSecond, Seconds, Watts};
@@ -22,6 +23,12 @@ pub(super) struct Row {
 
 /// The largest batch and process count that are believed. Beyond it a column was swapped.
 const MAX_COUNT: f64 = 1e4;
+
+/// One request in eleven days, and a billion a second; latencies in any unit from ns to s that has them.
+const THROUGHPUTS: std::ops::RangeInclusive<f64> = 1e-6..=1e9;
+const LATENCIES: std::ops::RangeInclusive<f64> = 1e-9..=1e15;
+/// In mW too, so that a wrong unit is told as one.
+const MAX_POWER: f64 = 1e7;
 
 struct Reader<'a, 'b> {
     record: &'a csv::StringRecord,
@@ -158,6 +165,15 @@ fn read_fields(reader: &mut Reader<'_, '_>, context: &Context<'_>) -> Result<Opt
         );
         return Err(());
     }
+    for (field, value, range) in
+        [(Field::Throughput, throughput, THROUGHPUTS), (Field::Latency, latency, LATENCIES)]
+    {
+        if !range.contains(&value) {
+            let name = reader.columns.name(field);
+            reader.fault(field, format!("row {row}: `{name}` is absurd"), value.to_string());
+            return Err(());
+        }
+    }
     let clock = reader.number(Field::Clock)?;
     let board_power = reader.number(Field::BoardPower)?;
     if board_power == Some(0.0) {
@@ -165,6 +181,17 @@ fn read_fields(reader: &mut Reader<'_, '_>, context: &Context<'_>) -> Result<Opt
         return Err(());
     }
     let dynamic_power = reader.number(Field::DynamicPower)?;
+    for (field, value) in [(Field::BoardPower, board_power), (Field::DynamicPower, dynamic_power)] {
+        if value.is_some_and(|v| v.abs() > MAX_POWER) {
+            let name = reader.columns.name(field);
+            reader.fault(
+                field,
+                format!("row {row}: `{name}` is absurd"),
+                "no board draws as much".to_owned(),
+            );
+            return Err(());
+        }
+    }
     let model = reader.text(Field::Model).or(context.model).map(str::to_owned);
     let Some(model) = model else {
         reader.fault(Field::Model, format!("row {row}: `model` is missing"), "no value here".to_owned());
@@ -207,7 +234,8 @@ fn board_of(reader: &mut Reader<'_, '_>, context: &Context<'_>) -> Result<usize,
         });
     };
     let id = name.replace('_', "-").to_lowercase();
-    match context.boards.iter().position(|b| b.id == id) {
+    let exact = context.boards.iter().position(|b| b.id == id);
+    match exact.or_else(|| context.boards.iter().position(|b| is_measured_as(b, &id))) {
         Some(board) => Ok(board),
         None => {
             let known: Vec<&str> = context.boards.iter().map(|b| b.id.as_str()).collect();

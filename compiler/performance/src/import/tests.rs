@@ -165,6 +165,8 @@ fn faulty_cells_are_found_where_they_are() {
         ("net,2,1,4,600,NaN,20,56,10", Code::MeasurementRow, "not a finite", "NaN"),
         ("net,2,1,4,600,200,inf,56,10", Code::MeasurementRow, "not a finite", "inf"),
         ("net,2,1,4,600,many,20,56,10", Code::MeasurementRow, "not a number", "many"),
+        ("net,2,1,4,600,1e300,20,56,10", Code::MeasurementRow, "absurd", "1e300"),
+        ("net,2,1,4,600,200,20,1e200,10", Code::MeasurementRow, "absurd", "1e200"),
         ("net,2.5,1,4,600,200,20,56,10", Code::MeasurementRow, "whole number", "2.5"),
         ("net,2,1,0,600,200,20,56,10", Code::MeasurementRow, "whole number", "0"),
         (
@@ -265,5 +267,30 @@ fn carbon_series_are_read_and_gaps_are_errors() {
         let outcome = read(text);
         assert_eq!(outcome.diagnostics.len(), 1, "{text}{:#?}", outcome.diagnostics);
         assert!(outcome.diagnostics[0].message.contains(what), "{:?}", outcome.diagnostics[0]);
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_imported_or_refused(text in "\\PC{0,200}|([a-z0-9,.\"#\\r\\n-]{0,200})") {
+        let _ = carbon(&text, FileId(0));
+        let outcome = import(&text);
+        for diagnostic in &outcome.diagnostics {
+            let span = diagnostic.primary.span;
+            assert!(text.get(span.start as usize..span.end as usize).is_some());
+        }
+    }
+
+    #[test]
+    fn what_is_imported_is_finite_and_positive(
+        cells in proptest::collection::vec(proptest::collection::vec("-?[0-9]{0,3}(\\.[0-9]{1,2})?(e[0-9]{1,3})?|nan|inf|N/A", 8), 1..6),
+    ) {
+        let rows: Vec<String> = cells.iter().map(|row| format!("net,{}", row.join(","))).collect();
+        let outcome = import(&format!("{OWN}net,1,1,4,600,100,40,56,10\n{}\n", rows.join("\n")));
+        for m in outcome.value.iter().flat_map(|t| &t.measurements) {
+            let numbers = [Some(m.throughput.get()), Some(m.latency_p99.get()), m.board_power.map(Watts::get)];
+            assert!(numbers.into_iter().flatten().all(|v| v.is_finite() && v > 0.0));
+            assert!(m.dynamic_power.is_none_or(|w| w.get().is_finite() && w.get() >= 0.0));
+        }
     }
 }

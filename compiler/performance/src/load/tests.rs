@@ -116,3 +116,58 @@ fn rows_without_a_clock_were_measured_at_the_highest() {
     assert_eq!(prediction.capacity(3), 120.0);
     assert!(prediction.dynamic_power.is_empty());
 }
+
+#[test]
+fn rows_without_a_clock_on_a_board_without_clocks_are_left_to_the_planner() {
+    let mut program = program(&["net"]);
+    program.boards[0].clocks.clear();
+    program.boards[0].base_power = None;
+    for source in [PerformanceSource::Table, PerformanceSource::Fitted] {
+        program.models[0].performance.clear();
+        refer(&mut program, "net.csv", None, source);
+        let outcome = load_text(&program, "slices,batch,throughput_rps,latency_p99_ms\n1,1,100,10\n");
+        assert!(outcome.diagnostics.is_empty(), "{:#?}", outcome.diagnostics);
+        assert!(outcome.value.get(0, 0).is_none());
+    }
+}
+
+#[test]
+fn a_csv_file_is_fitted_unless_the_program_says_table() {
+    let mut program = program(&["cat"]);
+    refer(&mut program, "rows.csv", None, PerformanceSource::Fitted);
+    let outcome = load_text(&program, ROWS);
+    assert_eq!(outcome.diagnostics[0].code, Code::TooFewMeasurements);
+    let mut rows = String::from("slices,batch,clock_mhz,throughput_rps,latency_p99_ms,dynamic_power_w\n");
+    for (slices, batch, clock, rate) in [
+        (1, 1, 210, 40.0),
+        (1, 8, 1050, 220.0),
+        (2, 4, 1410, 420.0),
+        (4, 8, 600, 500.0),
+        (7, 32, 1410, 2100.0),
+        (7, 1, 600, 160.0),
+    ] {
+        let latency = 1e3 * f64::from(batch) / rate;
+        rows.push_str(&format!("{slices},{batch},{clock},{rate},{latency},{}\n", rate / 15.0));
+    }
+    let outcome = load_text(&program, &rows);
+    assert!(outcome.diagnostics.is_empty(), "{:#?}", outcome.diagnostics);
+    let cat = outcome.value.get(0, 0).unwrap();
+    let board = &program.boards[0];
+    let points = cat.points(board);
+    let key = points.iter().find(|p| p.profile == 4 && p.batch == 16).unwrap();
+    assert_eq!(cat.predict(board, *key).unwrap().source, "fitted");
+}
+
+#[test]
+fn a_board_block_that_starts_from_a_known_board_keeps_its_performance() {
+    let mut program = program(&["vgg11"]);
+    let known = ent_plan::device::board("a100-80gb-pcie").unwrap();
+    program.boards[0] = Board { id: "mine".to_owned(), ..known };
+    refer(&mut program, "catalog:performance/a100-80gb-pcie", Some("vgg11"), PerformanceSource::Fitted);
+    let mut sources = Sources::default();
+    let mut none = |_: &str| Err(LoadError::Missing);
+    assert!(load(&program, &mut none, &mut sources).value.get(0, 0).is_some());
+    program.boards[0].is_illustration = true;
+    let outcome = load(&program, &mut none, &mut sources);
+    assert_eq!(outcome.diagnostics[0].code, Code::SloWithoutMeasurement);
+}

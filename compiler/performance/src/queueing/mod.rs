@@ -9,9 +9,10 @@ mod chain;
 mod even;
 mod ladder;
 mod phases;
+mod several;
 mod sojourn;
 
-use chain::Load;
+use chain::{Chain, Load};
 use phases::{MOST_PHASES, Phases};
 use sojourn::{Sojourn, Tails};
 
@@ -66,6 +67,9 @@ pub fn behaviour(server: BatchServer<'_>, arrivals: &Arrivals, rate: f64, percen
         return Behaviour::idle(server);
     }
     let (server, rate, cv) = one_by_one(server, rate, coefficient(arrivals));
+    if server.processes > 1 && cv > 0.0 {
+        return several::behaviour(server, arrivals, cv, rate, percentile);
+    }
     let mut blend = Behaviour { latency: 0.0, batch_sizes: vec![0.0; batch], busy: 0.0 };
     for (family, weight) in families(cv) {
         let part = family.behaviour(server, rate, percentile);
@@ -88,6 +92,19 @@ pub fn admissible_rate(server: BatchServer<'_>, arrivals: &Arrivals, percentile:
         return 0.0;
     }
     let (one, share, cv) = one_by_one(server, 1.0, coefficient(arrivals));
+    if one.processes > 1 && cv > 0.0 {
+        let mut rate = search(MAX_UTILISATION * capacity(one), |rate| {
+            several::excess(one, arrivals, rate, percentile, bound)
+        });
+        // The glance is settled by a long look.
+        for _ in 0..20 {
+            if several::behaviour(one, arrivals, cv, rate, percentile).latency <= bound {
+                break;
+            }
+            rate *= 0.98;
+        }
+        return rate;
+    }
     let families = families(cv);
     let mut rate = families
         .iter()
@@ -152,14 +169,75 @@ fn search(top: f64, excess: impl Fn(f64) -> f64) -> f64 {
 /// request, given the dynamic energy (J) of a batch of k at index k - 1.
 #[must_use]
 pub fn best_wait(
-    _server: BatchServer<'_>,
-    _arrivals: &Arrivals,
-    _rate: f64,
-    _percentile: f64,
-    _bound: f64,
-    _batch_energy: &[f64],
+    server: BatchServer<'_>,
+    arrivals: &Arrivals,
+    rate: f64,
+    percentile: f64,
+    bound: f64,
+    batch_energy: &[f64],
 ) -> f64 {
-    0.0
+    let at = |max_wait: f64| BatchServer { max_wait, ..server };
+    let batch = server.batch_times.len();
+    if batch < 2 || batch_energy.len() < batch || !(rate > 0.0 && rate < capacity(server)) {
+        return 0.0;
+    }
+    let longest = bound - server.batch_times[0];
+    let (none, is_kept) = judge(at(0.0), arrivals, rate, percentile, bound);
+    // Nothing to gain from larger batches, or nothing left to gain.
+    let cost = |behaviour: &Behaviour| mean_power(behaviour, rate, batch_energy);
+    let least =
+        rate * batch_energy.iter().enumerate().map(|(i, e)| e / (i + 1) as f64).fold(f64::INFINITY, f64::min);
+    if !(longest > 0.0) || !is_kept || cost(&none) <= least * (1.0 + WORTHWHILE) {
+        return 0.0;
+    }
+    let (mut best, mut best_cost) = (0.0, cost(&none));
+    let (mut low, mut high) = (0.0, longest);
+    let mut wait = longest - (server.batch_times[batch - 1] - server.batch_times[0]).min(0.5 * longest);
+    for _ in 0..WAITS {
+        let (behaviour, is_kept) = judge(at(wait), arrivals, rate, percentile, bound);
+        if is_kept {
+            low = wait;
+            if cost(&behaviour) < best_cost * (1.0 - WORTHWHILE) {
+                (best, best_cost) = (wait, cost(&behaviour));
+            }
+        } else {
+            high = wait;
+        }
+        wait = 0.5 * (low + high);
+    }
+    best
+}
+
+/// Fill waits that [`best_wait`] tries.
+const WAITS: usize = 6;
+
+/// A fill wait that saves a smaller share of the energy than this is not taken.
+const WORTHWHILE: f64 = 0.002;
+
+/// Batch sizes and busy share at a rate, and whether the percentile is within the bound.
+fn judge(
+    server: BatchServer<'_>,
+    arrivals: &Arrivals,
+    rate: f64,
+    percentile: f64,
+    bound: f64,
+) -> (Behaviour, bool) {
+    let cv = coefficient(arrivals);
+    let families = families(cv);
+    if let ([(Family::Phases(phases, variation), _)], 1) = (families.as_slice(), server.processes) {
+        let load = load(phases, *variation, server, rate);
+        let reach = bound * rate;
+        let Some(chain) = chain::solve(&load, reach) else {
+            return (Behaviour::unstable(server.batch_times.len()), false);
+        };
+        let tails = Tails::new(phases, *variation, server.batch_times.len());
+        let late = Sojourn::new(&load, &chain, &tails).exceed(reach);
+        (summary(&load, &chain, bound), late <= 1.0 - percentile)
+    } else {
+        let behaviour = behaviour(server, arrivals, rate, percentile);
+        let is_kept = behaviour.latency <= bound;
+        (behaviour, is_kept)
+    }
 }
 
 /// Mean dynamic power (W) at an offered rate (req/s), given the dynamic energy (J) of a batch of k at
@@ -242,13 +320,7 @@ impl Family {
         let Some(chain) = chain::solve(&load, f64::INFINITY) else { return Behaviour::unstable(batch) };
         let tails = Tails::new(phases, variation, batch);
         let sojourn = Sojourn::new(&load, &chain, &tails);
-        let latency = quantile(&sojourn, load.times[0], percentile) / rate;
-        let batch_sizes = chain.batch_sizes();
-        let mean = |of: &dyn Fn(usize) -> f64| -> f64 {
-            batch_sizes.iter().enumerate().map(|(i, p)| p * of(i)).sum()
-        };
-        let busy = (mean(&|i| load.times[i]) / mean(&|i| (i + 1) as f64)).min(1.0);
-        Behaviour { latency, busy, batch_sizes }
+        summary(&load, &chain, quantile(&sojourn, load.times[0], percentile) / rate)
     }
 
     fn admissible(&self, server: BatchServer<'_>, percentile: f64, bound: f64) -> f64 {
@@ -273,6 +345,14 @@ impl Family {
     }
 }
 
+fn summary(load: &Load<'_>, chain: &Chain, latency: f64) -> Behaviour {
+    let batch_sizes = chain.batch_sizes();
+    let mean =
+        |of: &dyn Fn(usize) -> f64| -> f64 { batch_sizes.iter().enumerate().map(|(i, p)| p * of(i)).sum() };
+    let busy = (mean(&|i| load.times[i]) / mean(&|i| (i + 1) as f64)).min(1.0);
+    Behaviour { latency, busy, batch_sizes }
+}
+
 /// A server and its arrivals in mean gaps. Batch times that fall with the size are lifted: the model
 /// wants them in order, and longer ones are on the safe side.
 fn load<'a>(phases: &'a Phases, variation: f64, server: BatchServer<'_>, rate: f64) -> Load<'a> {
@@ -288,21 +368,37 @@ fn load<'a>(phases: &'a Phases, variation: f64, server: BatchServer<'_>, rate: f
     Load { phases, variation, times, wait: server.max_wait * rate }
 }
 
-/// The latency that a share `percentile` of requests does not exceed.
+/// The latency that a share `percentile` of requests does not exceed, to [`FINE`], from above.
 fn quantile(sojourn: &Sojourn<'_>, shortest: f64, percentile: f64) -> f64 {
     let allowed = 1.0 - percentile;
+    let excess = |x: f64| (sojourn.exceed(x).max(1e-12) / allowed).ln();
     let (mut low, mut high) = (0.0, shortest);
-    while sojourn.exceed(high) > allowed && high < 1e9 * shortest {
-        low = high;
-        high *= 1.5;
+    let (mut low_value, mut high_value) = (f64::INFINITY, excess(shortest));
+    while high_value > 0.0 && high < 1e9 * shortest {
+        (low, low_value) = (high, high_value);
+        high *= 1.6;
+        high_value = excess(high);
     }
-    while high - low > 5e-4 * high {
-        let middle = 0.5 * (low + high);
-        if sojourn.exceed(middle) > allowed {
-            low = middle;
+    // Tails are near exponential, so the logarithm is near linear; every third step halves, for jumps.
+    let mut turn = 0;
+    while high - low > FINE * high {
+        turn += 1;
+        let share = if turn % 3 == 0 || !low_value.is_finite() || high_value < -12.0 {
+            0.5
         } else {
-            high = middle;
+            (low_value / (low_value - high_value)).clamp(0.05, 0.95)
+        };
+        // A little beyond the zero, so that both ends close in.
+        let at = (low + share * (high - low) + 0.4 * FINE * high).min(high - 0.1 * (high - low));
+        let value = excess(at);
+        if value > 0.0 {
+            (low, low_value) = (at, value);
+        } else {
+            (high, high_value) = (at, value);
         }
     }
     high
 }
+
+/// How closely a percentile is found, relative.
+const FINE: f64 = 1e-3;

@@ -15,7 +15,10 @@ const CELLS: f64 = 16.0;
 const RARE: f64 = 1e-6;
 
 /// Ages of the oldest of several waiting requests, as quantiles.
-const AGES: [f64; 4] = [0.125, 0.375, 0.625, 0.875];
+const AGES: [f64; 3] = [1.0 / 6.0, 0.5, 5.0 / 6.0];
+
+/// Batches that so small a share of requests is in are left out.
+const RARE_BATCH: f64 = 1e-6;
 
 /// P(at least s arrivals within a time after an arrival). Depends on the arrival process only.
 pub(super) struct Tails {
@@ -76,16 +79,7 @@ impl Tails {
         Self { most, spacing, rows }
     }
 
-    /// P(at least s arrivals within the time), s at most `most`.
-    #[inline]
-    fn at_least(&self, s: isize, time: f64) -> f64 {
-        if s <= 0 {
-            return 1.0;
-        }
-        self.at(time).at_least(s as usize)
-    }
-
-    /// All of them for one time.
+    /// P(at least s arrivals) within one time, s at most `most`.
     #[inline]
     fn at(&self, time: f64) -> Tail<'_> {
         let at = time.max(0.0).sqrt() / self.spacing;
@@ -132,6 +126,8 @@ pub(super) struct Sojourn<'a> {
     cells: Vec<Cell>,
     /// Starts that leave at least so many waiting, by phase.
     left_over: Vec<f64>,
+    /// Age of the oldest of n requests over the time they came in, at n - 1, for each of `AGES`.
+    oldest: Vec<[f64; AGES.len()]>,
     /// All arrivals per batch.
     arrivals: f64,
 }
@@ -178,7 +174,9 @@ impl<'a> Sojourn<'a> {
         for i in (0..left_over.len().saturating_sub(m)).rev() {
             left_over[i] += left_over[i + m];
         }
-        let mut this = Self { load, chain, tails, cells, left_over, arrivals: 1.0 };
+        let patient = if chain.filling.is_some() { chain.batch } else { 0 };
+        let oldest = (1..=patient).map(|n| AGES.map(|v| v.powf(1.0 / n as f64))).collect();
+        let mut this = Self { load, chain, tails, cells, left_over, oldest, arrivals: 1.0 };
         this.arrivals = this.exceeding(-1.0);
         this
     }
@@ -194,6 +192,11 @@ impl<'a> Sojourn<'a> {
 
     /// Requests per batch whose latency exceeds x.
     fn exceeding(&self, x: f64) -> f64 {
+        let m = self.chain.m;
+        let full = self.load.times[self.chain.batch - 1];
+        let filled = self.tails.at(x - full);
+        // Nobody waits for a batch to fill for longer than this allows.
+        let is_patient = self.chain.filling.is_some() && self.load.wait + full > x;
         let mut total = 0.0;
         match &self.chain.filling {
             None => {
@@ -201,26 +204,26 @@ impl<'a> Sojourn<'a> {
                     total += self.chain.idle;
                 }
             }
-            Some(filling) => {
-                total += self.chain.idle * self.joining(0, 0.0, self.load.wait, x);
+            Some(filling) if is_patient => {
+                total += self.chain.idle * self.joining(0, 0.0, self.load.wait, x, &filled);
                 for (g, arrivals) in filling.arrivals.iter().enumerate() {
                     let left = self.load.wait - (g as f64 + 0.5) * filling.step;
                     for (n, rate) in arrivals.iter().enumerate() {
-                        if *rate > 1e-12 {
-                            total += rate * self.joining(n + 1, 0.0, left, x);
+                        if *rate > RARE_BATCH {
+                            total += rate * self.joining(n + 1, 0.0, left, x, &filled);
                         }
                     }
                 }
             }
+            Some(_) => {}
         }
-        let m = self.chain.m;
         for k in 1..=self.chain.batch {
             let starts = &self.chain.starts[(k - 1) * m..k * m];
-            if starts.iter().sum::<f64>() < 1e-9 {
+            if starts.iter().sum::<f64>() * (k as f64) < RARE_BATCH {
                 continue;
             }
-            if self.chain.filling.is_some() {
-                total += self.during_with_wait(k, starts, x);
+            if is_patient {
+                total += self.during_with_wait(k, starts, x, &filled);
             } else {
                 total += self.during(k, 0, starts, starts, x);
             }
@@ -233,7 +236,7 @@ impl<'a> Sojourn<'a> {
     /// Arrivals during batches of k that left `least`, `least + 1`, … waiting (each with its starts by
     /// phase, `sums` from each on) and exceed x. A batch that follows starts at once.
     fn during(&self, k: usize, least: usize, starts: &[f64], sums: &[f64], x: f64) -> f64 {
-        let (m, batch) = (self.chain.m, self.chain.batch);
+        let batch = self.chain.batch;
         let (time, full) = (self.load.times[k - 1], self.load.times[batch - 1]);
         let mut total = 0.0;
         let mut partly = vec![0.0; batch + 1];
@@ -328,9 +331,9 @@ impl<'a> Sojourn<'a> {
     }
 
     /// Arrivals during batches of k that left nothing waiting and exceed x, when batches wait to fill.
-    fn during_with_wait(&self, k: usize, starts: &[f64], x: f64) -> f64 {
+    fn during_with_wait(&self, k: usize, starts: &[f64], x: f64, filled: &Tail<'_>) -> f64 {
         let m = self.chain.m;
-        let time = self.load.times[k - 1];
+        let (time, wait) = (self.load.times[k - 1], self.load.wait);
         let mut total = 0.0;
         for cell in &self.cells {
             let to = cell.to.min(time);
@@ -342,22 +345,18 @@ impl<'a> Sojourn<'a> {
             let mut share = 0.0;
             for (a, rates) in cell.rates.chunks_exact(m).enumerate() {
                 let weight: f64 = rates.iter().zip(starts).map(|(r, s)| r * s).sum();
-                if weight < 1e-12 {
+                if weight < RARE_BATCH {
                     continue;
                 }
                 let ahead = cell.first + a;
                 let late = if ahead == 0 {
-                    self.joining(0, rest, self.load.wait, x)
-                } else if ahead >= self.chain.batch || self.load.wait <= rest {
-                    self.joining(ahead, rest, 0.0, x)
+                    self.joining(0, rest, wait, x, filled)
+                } else if ahead >= self.chain.batch || wait <= rest {
+                    self.joining(ahead, rest, 0.0, x, filled)
                 } else {
                     // The oldest of n requests spread evenly over the time gone.
-                    let root = 1.0 / ahead as f64;
-                    let sum: f64 = AGES
-                        .iter()
-                        .map(|v| self.joining(ahead, rest, self.load.wait - gone * v.powf(root), x))
-                        .sum();
-                    sum / AGES.len() as f64
+                    let late = |share: &f64| self.joining(ahead, rest, wait - gone * share, x, filled);
+                    self.oldest[ahead - 1].iter().map(late).sum::<f64>() / AGES.len() as f64
                 };
                 share += weight * late;
             }
@@ -367,22 +366,21 @@ impl<'a> Sojourn<'a> {
     }
 
     /// Probability that a request exceeds x which finds `ahead` others waiting, the executor busy for
-    /// another `rest`, and `left` on the timer of the oldest in its batch.
-    fn joining(&self, ahead: usize, rest: f64, left: f64, x: f64) -> f64 {
+    /// another `rest`, and `left` on the timer of the oldest in its batch. `filled` is about the time
+    /// within which a full batch must start.
+    fn joining(&self, ahead: usize, rest: f64, left: f64, x: f64, filled: &Tail<'_>) -> f64 {
         let batch = self.chain.batch;
         let full = self.load.times[batch - 1];
-        let batches = ahead / batch;
-        let mine = (ahead % batch) as isize;
+        let (batches, mine) = if ahead < batch { (0, ahead) } else { (ahead / batch, ahead % batch) };
         let free = rest + batches as f64 * full;
         let timer = if batches > 0 { self.load.wait } else { left };
         let latest = free.max(timer);
         if latest + full <= x {
             return 0.0;
         }
-        let until = x - full;
-        let filled = if until >= free { self.tails.at_least(batch as isize - mine - 1, until) } else { 0.0 };
-        let fits = self.largest_within(x - latest) as isize;
-        let few = 1.0 - self.tails.at_least(fits - mine, latest);
-        (1.0 - filled - few).max(0.0)
+        let full_in_time = if x - full >= free { filled.at_least(batch - mine - 1) } else { 0.0 };
+        let fits = self.largest_within(x - latest);
+        let small_in_time = if fits > mine { 1.0 - self.tails.at(latest).at_least(fits - mine) } else { 0.0 };
+        (1.0 - full_in_time - small_in_time).max(0.0)
     }
 }

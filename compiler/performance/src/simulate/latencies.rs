@@ -85,6 +85,16 @@ impl Latencies {
         if self.count == 0 { 1.0 } else { self.within as f64 / self.count as f64 }
     }
 
+    /// Share of the latencies within a time (s), to the width of a bin; 1 of an empty sample.
+    #[must_use]
+    pub fn share_within(&self, time: f64) -> f64 {
+        if self.count == 0 {
+            return 1.0;
+        }
+        let last = bin(time).saturating_sub(self.lowest) as usize;
+        self.bins.iter().take(last + 1).sum::<u64>() as f64 / self.count as f64
+    }
+
     /// The latency (s) that the share `percentile` of the sample does not exceed; 0 of an empty sample.
     #[must_use]
     pub fn percentile(&self, percentile: f64) -> f64 {
@@ -116,6 +126,7 @@ mod tests {
         assert!((sample.percentile(0.99) / 0.99 - 1.0).abs() < 1e-3);
         assert_eq!(sample.percentile(1.0), 1.0);
         assert_eq!(sample.attainment(), 0.5);
+        assert!((sample.share_within(0.25) - 0.25).abs() < 2e-3);
         assert!((sample.mean() - 0.5005).abs() < 1e-12);
     }
 
