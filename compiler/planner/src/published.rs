@@ -3,8 +3,14 @@
 //! Each has a core that decides like the original on the original's kind of inputs, and an adapter from a
 //! program to a plan. Where an original crashes, hangs or drops a service, the core says so.
 
+pub mod enertune;
+pub mod fgd;
 pub mod gpulets;
+pub mod parvagpu;
+mod shares;
 pub mod usher;
+
+pub use shares::{Asked, Interference, Utilisation, shared_by_mps};
 
 /// How faithfully a published planner decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

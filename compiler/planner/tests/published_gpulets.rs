@@ -69,6 +69,7 @@ fn input(data: &Path, load: u64, boards: u64, interference: u64) -> Input {
                     .filter(|l| l[0] == name)
                     .map(|l| (number(&l[1]) as u32, number(&l[4]) / 100.0, number(&l[5]) / 100.0))
                     .collect(),
+                most_batch: 32,
             }
         })
         .collect();

@@ -4,10 +4,13 @@
 //! each service gets shares at the size where throughput per size stops growing, and what is left over gets a
 //! share it does not fill. Which neighbours may be hurt follows a linear model of L2 and memory use.
 
+mod adapter;
 mod board;
 mod estimate;
 mod measure;
 mod schedule;
+
+pub use adapter::{NAME, PARTITIONS, plan};
 
 use crate::published::Mode;
 
@@ -36,6 +39,8 @@ pub struct Model {
     pub batching_ms: Vec<f64>,
     /// Batch, L2 and memory utilisation, 0..=1, ascending. Without any nothing interferes.
     pub utilisation: Vec<(u32, f64, f64)>,
+    /// Largest batch it may run, at most [`MOST_BATCH`].
+    pub most_batch: u32,
 }
 
 /// What GPUlets decides from.

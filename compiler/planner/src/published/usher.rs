@@ -5,9 +5,12 @@
 //! choice of batches and replicas of a group is tried; the first with the fewest new boards that carries the
 //! group's rates is kept.
 
+mod adapter;
 mod grouping;
 mod placing;
 mod search;
+
+pub use adapter::{NAME, plan};
 
 use crate::published::Mode;
 use placing::Board;

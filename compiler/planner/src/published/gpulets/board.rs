@@ -245,7 +245,8 @@ impl<'a> Boards<'a> {
         let neighbours = self.neighbours(place);
         let latency = |m: usize, b: u32| self.rules.latency(m, b, percent, &neighbours);
         let bound = |m: usize| self.rules.model(m).bound_ms;
-        let most = (self.rules.real(present * rate) / 1000.0).min(f64::from(MOST_BATCH)) as u32;
+        let most_batch = |m: usize| self.rules.model(m).most_batch.min(MOST_BATCH);
+        let most = (self.rules.real(present * rate) / 1000.0).min(f64::from(most_batch(model))) as u32;
         let (batch, duty) = (1..=most).rev().find_map(|b| {
             let duty = self.rules.whole(1000.0 * f64::from(b) / rate);
             let own = latency(model, b);
@@ -256,7 +257,7 @@ impl<'a> Boards<'a> {
         }
         let mut tenants = share.tenants.clone();
         for other in &mut tenants {
-            other.batch = ((duty * other.throughput / 1000.0) as u32).clamp(1, MOST_BATCH);
+            other.batch = ((duty * other.throughput / 1000.0) as u32).clamp(1, most_batch(other.model).max(1));
         }
         let throughput = 1000.0 * f64::from(batch) / duty;
         tenants.push(Tenant { model, batch, throughput, rate });

@@ -172,7 +172,8 @@ impl Rules<'_> {
     }
 
     /// The largest batch that passes, 0 for none. The original bisects and never reaches the last.
-    fn largest(&self, passes: impl Fn(u32) -> bool) -> u32 {
+    fn largest(&self, model: usize, passes: impl Fn(u32) -> bool) -> u32 {
+        let passes = |b: u32| b <= self.model(model).most_batch && passes(b);
         if self.mode == Mode::Native {
             return (1..=MOST_BATCH).rev().find(|b| passes(*b)).unwrap_or(0);
         }
@@ -187,7 +188,7 @@ impl Rules<'_> {
     /// The largest batch whose execution takes half the promise, 0 for none.
     pub(super) fn saturated_batch(&self, model: usize, percent: u32, neighbours: &Neighbours<'_>) -> u32 {
         let bound = self.model(model).bound_ms;
-        self.largest(|b| 2.0 * self.latency(model, b, percent, neighbours) <= bound)
+        self.largest(model, |b| 2.0 * self.latency(model, b, percent, neighbours) <= bound)
     }
 
     /// The largest batch that fills and is executed within the promise, 0 for none. With nothing at all, a
@@ -201,7 +202,7 @@ impl Rules<'_> {
     ) -> u32 {
         let bound = self.model(model).bound_ms;
         let latency = |b: u32| self.latency(model, b, percent, neighbours);
-        let batch = self.largest(|b| latency(b) + self.fill(b, *rate) <= bound);
+        let batch = self.largest(model, |b| latency(b) + self.fill(b, *rate) <= bound);
         if batch > 0 || self.mode == Mode::Native {
             return batch;
         }

@@ -18,6 +18,7 @@ fn model(name: &str, rate: f64, bound_ms: f64) -> Model {
         latencies: [25, 50, 100].iter().flat_map(|p| [1, 32].map(|b| at(*p, b))).collect(),
         batching_ms: Vec::new(),
         utilisation: Vec::new(),
+        most_batch: MOST_BATCH,
     }
 }
 
