@@ -1,5 +1,7 @@
 //! Plans of the planners that share boards by MPS: legal, and recomputed to the last number.
 
+#![expect(clippy::panic, reason = "a test stops, and says why, when what it needs is not there")]
+
 use ent_lang::Program;
 use ent_performance::{PerformanceSet, verify};
 use ent_plan::diagnostic::{Diagnostic, Sources};
