@@ -11,9 +11,11 @@ pub mod predict;
 pub mod queueing;
 pub mod simulate;
 mod table;
+pub mod verify;
 
 #[cfg(test)]
 mod fixture;
 
 pub use load::{PerformanceSet, load};
 pub use predict::{ModelPerformance, PointKey, Prediction};
+pub use verify::verify;

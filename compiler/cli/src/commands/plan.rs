@@ -8,6 +8,7 @@ use crate::progress::{Display, Moment};
 use crate::render::{self, json};
 use crate::terminal::{Terminal, Verbosity};
 use crate::{interrupt, report, write};
+use ent_lang::Program;
 use ent_performance::PerformanceSet;
 use ent_plan::diagnostic::{Diagnostic, Severity, Sources};
 use ent_plan::plan::{Metric, Note, Plan, Status, check};
@@ -101,6 +102,7 @@ pub(super) fn solve(
     plan.diagnostics = diagnostics.iter().map(|diagnostic| note(&compiled.sources, diagnostic)).collect();
     if has_boards(plan.status) {
         plan = checked(plan);
+        verified(&compiled.program, performance, &plan);
     }
     Ok(Made { plan, diagnostics, seconds, is_interrupted: interrupt::is_interrupted() })
 }
@@ -151,6 +153,16 @@ fn checked(plan: Plan) -> Plan {
             panic!("the plan fails its check: {}", faults.join("; "))
         }
     }
+}
+
+/// Recomputes every promise and prediction from the spec and the performance data.
+#[expect(clippy::panic, reason = "a bug is a panic: code 101, with what is needed to report it")]
+fn verified(program: &Program, performance: &PerformanceSet, plan: &Plan) {
+    let faults: Vec<String> = ent_performance::verify::verify(program, performance, plan)
+        .iter()
+        .map(|fault| format!("{}: {}", fault.place, fault.message))
+        .collect();
+    assert!(faults.is_empty(), "the plan fails its verification: {}", faults.join("; "));
 }
 
 /// Shows, saves, and says how it went.

@@ -98,7 +98,7 @@ pub(super) fn solve(load: &Load<'_>, reach: f64) -> Option<Chain> {
     let batch = load.times.len();
     let full = *load.times.last()?;
     let utilisation = full / batch as f64;
-    if !(utilisation < 1.0) {
+    if utilisation.is_nan() || utilisation >= 1.0 {
         return None;
     }
     let m = load.phases.m;

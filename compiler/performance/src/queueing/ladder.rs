@@ -25,7 +25,7 @@ pub(super) struct Ladder {
 
 /// The ladders; `None` when they cannot be had to working precision (an overloaded walk, for one).
 pub(super) fn ladder(down: usize, mean: f64) -> Option<Ladder> {
-    if !(mean < down as f64) {
+    if mean.is_nan() || mean >= down as f64 {
         return None;
     }
     let descend = descending(down, mean)?;
@@ -57,7 +57,7 @@ fn descending(down: usize, mean: f64) -> Option<Vec<f64>> {
         let z = root(n, mean, slack, k + 1)?;
         multiply(&mut polynomial, -2.0 * z.re, z.norm_sqr());
     }
-    if down % 2 == 0 {
+    if down.is_multiple_of(2) {
         let z = root(n, mean, slack, down / 2)?;
         multiply(&mut polynomial, -z.re, 0.0);
         polynomial.pop();

@@ -94,7 +94,7 @@ pub(super) fn of_service(
             }
             let slot = if class.sharing == Sharing::Whole { Slot::Whole } else { Slot::Profile(key.profile) };
             let cell = cells.of(Cell { class: class_index, isolated, slot, clock: key.clock });
-            points.push(point(cell, key, rate, &prediction, wanted.rule));
+            points.push(point(cell, key, rate, &prediction, service, wanted.rule));
         }
     }
     if points.is_empty() && has_data {
@@ -103,21 +103,48 @@ pub(super) fn of_service(
     points
 }
 
-fn point(cell: usize, key: PointKey, admissible: f64, prediction: &Prediction, rule: LatencyRule) -> Point {
+fn point(cell: usize, key: PointKey, admissible: f64, prediction: &Prediction, service: &Service, rule: LatencyRule) -> Point {
     let dynamic = prediction.dynamic_power.last().map_or(0.0, |d| d.get());
     let energy = match rule {
         LatencyRule::Execution => {
             let capacity = prediction.capacity(key.processes);
             if capacity > 0.0 { dynamic / capacity } else { 0.0 }
         }
-        // No mix of batch sizes is cheaper than the cheapest batch.
-        LatencyRule::Queueing => operate::batch_energy(prediction, key.processes)
-            .iter()
-            .zip(1u32..)
-            .map(|(joules, k)| joules / f64::from(k))
-            .fold(f64::INFINITY, f64::min),
+        LatencyRule::Queueing => {
+            let rate = admissible.min(service.rate.value.get());
+            least_energy(prediction, key.processes, promise(service, rule), rate)
+        }
     };
     Point { cell, key, admissible, dynamic, energy: if energy.is_finite() { energy } else { 0.0 } }
+}
+
+/// A lower bound on the dynamic energy per request (J) at this rate and below.
+///
+/// The requests of a batch arrived while its oldest waited, and that wait and the batch's own time are
+/// within the promise but for the percentile's tail: a mean batch of k needs `k <= 1 + rate (bound -
+/// t(k))`, with a twentieth more for the tail. No mix of batches up to that size is cheaper per request
+/// than the cheapest of them.
+fn least_energy(prediction: &Prediction, processes: u32, promise: operate::Promise<'_>, rate: f64) -> f64 {
+    let energies = operate::batch_energy(prediction, processes);
+    let mut least = f64::INFINITY;
+    let mut previous: Option<f64> = None;
+    for ((joules, time), k) in energies.iter().zip(&prediction.batch_times).zip(1u32..) {
+        let size = f64::from(k);
+        let reach = 1.0 + 1.05 * rate * (promise.bound - time.get()).max(0.0);
+        let own = joules / size;
+        if size <= reach {
+            least = least.min(own);
+            previous = Some(own);
+            continue;
+        }
+        // The largest mean batch lies between two sizes: between their energies per request.
+        if let Some(before) = previous {
+            let part = (reach - (size - 1.0)).clamp(0.0, 1.0);
+            least = least.min(before + (own - before).min(0.0) * part);
+        }
+        break;
+    }
+    least
 }
 
 /// The profile that stands for the whole board: the largest.

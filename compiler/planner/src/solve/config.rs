@@ -1,6 +1,7 @@
 //! A cover made concrete: which rate each instance serves, and what the set costs.
 
-use crate::problem::{Assignment, Problem, Share, Weights};
+use crate::problem::{Assignment, Problem, ServiceProblem, Share, Weights};
+use ent_plan::plan::LatencyRule;
 use std::collections::BTreeMap;
 
 /// Mean dynamic power (W) of an instance: service, point, rate → watts. Exact, unlike `energy × rate`.
@@ -40,6 +41,12 @@ pub(super) fn split(problem: &Problem, service: usize, points: &[usize]) -> Vec<
     }
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by(|&a, &b| s.points[points[a]].energy.total_cmp(&s.points[points[b]].energy).then(a.cmp(&b)));
+    // Under queueing each rate costs an evaluation of the queue: rates on a grid are evaluated once.
+    if problem.rule == LatencyRule::Queueing
+        && let Some(rates) = on_grid(s, points, &order)
+    {
+        return rates;
+    }
     let mut left = s.rate;
     let mut rates = vec![0.0; points.len()];
     for index in order {
@@ -48,6 +55,26 @@ pub(super) fn split(problem: &Problem, service: usize, points: &[usize]) -> Vec<
         left -= rate;
     }
     if rates.iter().any(|&r| r <= 0.0) { proportional() } else { rates }
+}
+
+/// Parts of a service's rate that a grid distinguishes.
+const GRID: f64 = 16.0;
+
+/// Rates that are multiples of a sixteenth of the service's, the cheapest energy filled first; `None`
+/// when they cannot carry it.
+fn on_grid(service: &ServiceProblem, points: &[usize], order: &[usize]) -> Option<Vec<f64>> {
+    let mut left = GRID;
+    let mut rates = vec![0.0; points.len()];
+    for &index in order {
+        let most = (GRID * service.points[points[index]].admissible / service.rate).floor();
+        let parts = most.min(left);
+        if parts <= 0.0 {
+            return None;
+        }
+        rates[index] = service.rate * (parts / GRID);
+        left -= parts;
+    }
+    (left <= 0.0).then_some(rates)
 }
 
 impl Config {

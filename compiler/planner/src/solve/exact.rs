@@ -22,8 +22,10 @@ use std::collections::BTreeSet;
 const COVERS_PER_ROUND: usize = 8;
 /// Search steps per service and round; beyond this the service is counted instead.
 const PRICING_STEPS: usize = 400_000;
+/// Most covers looked through for a new one.
+const MOST_PRICED: usize = 64;
 /// Most covers given to one integer program.
-const MOST_COVERS: usize = 12_000;
+const MOST_COVERS: usize = 8_000;
 /// With no more covers than this the integer program beats branching.
 const FEW_COVERS: usize = 1_500;
 /// A service that needs more instances than this even on its fastest point is counted from the start.
@@ -325,8 +327,15 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
                 return (Vec::new(), complete);
             }
         }
-        let mut columns: Vec<Config> =
-            found.iter().map(|(_, s, c)| Config::new(self.problem, *s, &c.points, self.mean)).collect();
+        let mut columns: Vec<Config> = Vec::new();
+        for (reduced, service, cover) in &found {
+            // Evaluating covers can take long: the cheapest come first, and the bound knows where it ended.
+            if self.control.is_over() {
+                complete = complete.min(*reduced);
+                break;
+            }
+            columns.push(Config::new(self.problem, *service, &cover.points, self.mean));
+        }
         let mut present: BTreeSet<(usize, Vec<usize>)> =
             columns.iter().map(|c| (c.service, c.sorted_points())).collect();
         // Columns that the incumbent or an earlier relaxation used keep the start feasible.
@@ -345,13 +354,16 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             let (relaxed, unserved) = self.master.solve()?;
             let mut added = 0;
             let mut bound_loss = 0.0;
+            let mut unseen = 0.0;
             for service in 0..self.problem.services.len() {
                 if self.counted[service] {
                     continue;
                 }
-                let (configs, least) = self.price(service, &relaxed.prices, 0.0, COVERS_PER_ROUND);
-                bound_loss += least.min(0.0);
-                for config in configs {
+                let priced = self.price(service, &relaxed.prices, COVERS_PER_ROUND);
+                // What is proven if the search ends here: no cover lowers the value by more than this.
+                bound_loss += priced.beyond.min(priced.least).min(0.0);
+                unseen += priced.beyond.min(0.0);
+                for config in priced.configs {
                     self.master.add(&config)?;
                     self.columns.push(config);
                     added += 1;
@@ -359,6 +371,9 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             }
             if added > 0 && !self.control.is_over() {
                 continue;
+            }
+            if added == 0 {
+                bound_loss = unseen;
             }
             // With part of a service left unserved at a penalty, the value still bounds every plan; it says
             // nothing more only while the penalty is too low to matter.
@@ -416,31 +431,33 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
         )
     }
 
-    /// New covers with reduced cost below `cutoff`, and a lower bound on the reduced cost of every cover
-    /// that is neither returned nor known.
-    fn price(&mut self, service: usize, prices: &Prices, cutoff: f64, keep: usize) -> (Vec<Config>, f64) {
+    /// New covers with negative reduced cost, and how low that of any cover can be.
+    fn price(&mut self, service: usize, prices: &Prices, keep: usize) -> Priced {
+        let worth = prices.services[service];
+        // A little below zero, so that columns at rest do not come again.
+        let slack = 1e-9 * worth.abs().max(1e-6);
         let mut keep = keep;
         loop {
-            // A little below zero, so that columns at rest do not come again.
-            let slack = 1e-9 * prices.services[service].abs().max(1e-6);
-            let found = self.search(service, prices, cutoff - slack, keep);
-            let mut new = Vec::new();
-            for Cover { points, .. } in found.covers.iter() {
+            let found = self.search(service, prices, -slack, keep);
+            let mut configs = Vec::new();
+            for Cover { points, .. } in &found.covers {
                 let mut key = points.clone();
                 key.sort_unstable();
-                if !self.known.insert((service, key)) {
-                    continue;
+                if self.known.insert((service, key)) {
+                    configs.push(Config::new(self.problem, service, points, self.mean));
                 }
-                let config = Config::new(self.problem, service, points, self.mean);
-                new.push(config);
             }
-            let beyond = found.complete_below - prices.services[service];
-            if new.is_empty() && found.covers.len() >= keep && keep < 4096 {
+            if configs.is_empty() && found.covers.len() >= keep && keep < MOST_PRICED {
                 // Every cover found is known already (its true cost is above its optimistic one): look further.
                 keep *= 4;
                 continue;
             }
-            return (new, if beyond < cutoff - slack { beyond } else { 0.0 });
+            let beyond = found.complete_below - worth;
+            return Priced {
+                configs,
+                least: found.covers.first().map_or(0.0, |c| c.price - worth),
+                beyond: if beyond < -slack { beyond } else { 0.0 },
+            };
         }
     }
 
@@ -509,6 +526,16 @@ impl Branch {
         let patterns = problem.patterns.iter().map(|p| (0, problem.classes[p.class].count)).collect();
         Self { boards: (0, boards), clocks, patterns }
     }
+}
+
+/// What pricing one service found.
+struct Priced {
+    /// New covers.
+    configs: Vec<Config>,
+    /// No cover found has a lower reduced cost.
+    least: f64,
+    /// No cover left unseen has a lower reduced cost.
+    beyond: f64,
 }
 
 #[derive(Clone, Debug)]

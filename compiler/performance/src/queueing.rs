@@ -10,7 +10,10 @@ mod even;
 mod ladder;
 mod phases;
 mod several;
+
 mod sojourn;
+#[cfg(test)]
+mod tests;
 
 use chain::{Chain, Load};
 use phases::{MOST_PHASES, Phases};
@@ -60,10 +63,10 @@ impl Behaviour {
 #[must_use]
 pub fn behaviour(server: BatchServer<'_>, arrivals: &Arrivals, rate: f64, percentile: f64) -> Behaviour {
     let batch = server.batch_times.len();
-    if batch == 0 || !(rate < capacity(server)) {
+    if batch == 0 || rate.is_nan() || rate >= capacity(server) {
         return Behaviour::unstable(batch);
     }
-    if !(rate > 0.0) {
+    if rate <= 0.0 {
         return Behaviour::idle(server);
     }
     let (server, rate, cv) = one_by_one(server, rate, coefficient(arrivals));
@@ -88,7 +91,7 @@ pub fn behaviour(server: BatchServer<'_>, arrivals: &Arrivals, rate: f64, percen
 pub fn admissible_rate(server: BatchServer<'_>, arrivals: &Arrivals, percentile: f64, bound: f64) -> f64 {
     let batch = server.batch_times.len();
     let server = BatchServer { max_wait: 0.0, ..server };
-    if batch == 0 || !(server.batch_times[0] <= bound) {
+    if batch == 0 || bound.is_nan() || server.batch_times[0] > bound {
         return 0.0;
     }
     let (one, share, cv) = one_by_one(server, 1.0, coefficient(arrivals));
@@ -187,7 +190,7 @@ pub fn best_wait(
     let cost = |behaviour: &Behaviour| mean_power(behaviour, rate, batch_energy);
     let least =
         rate * batch_energy.iter().enumerate().map(|(i, e)| e / (i + 1) as f64).fold(f64::INFINITY, f64::min);
-    if !(longest > 0.0) || !is_kept || cost(&none) <= least * (1.0 + WORTHWHILE) {
+    if longest.is_nan() || longest <= 0.0 || !is_kept || cost(&none) <= least * (1.0 + WORTHWHILE) {
         return 0.0;
     }
     let (mut best, mut best_cost) = (0.0, cost(&none));
