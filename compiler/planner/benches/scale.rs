@@ -105,7 +105,7 @@ fn main() {
             let is_loud = std::env::var_os("ENT_LOUD").is_some();
             let mut progress = |p: ent_planner::Progress| {
                 if is_loud {
-                    println!("  {:7.2} {p:?}", elapsed());
+                    eprintln!("  {:7.2} {p:?}", elapsed());
                 }
                 ControlFlow::Continue(())
             };
