@@ -18,6 +18,9 @@ use std::time::Instant;
 /// Stops a search that would keep the suite waiting; a plan that it stopped is not what a test wants.
 const PATIENCE_S: f64 = 120.0;
 
+/// Stack of the thread that plans: what the main thread of a command has.
+const STACK_BYTES: usize = 8 << 20;
+
 /// What is asked of a program.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
@@ -122,8 +125,20 @@ pub fn data(test: &str) -> Option<PathBuf> {
 /// # Panics
 /// When the solver fails.
 #[must_use]
-#[expect(clippy::panic, reason = "a solver that fails is a bug, and fails the test")]
 pub fn ask(name: &str, question: &Question<'_>) -> Answer {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let asked = thread.spawn_scoped(scope, || answer(name, question)).map(std::thread::ScopedJoinHandle::join);
+        match asked {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(error) => std::panic::resume_unwind(Box::new(error.to_string())),
+        }
+    })
+}
+
+#[expect(clippy::panic, reason = "a solver that fails is a bug, and fails the test")]
+fn answer(name: &str, question: &Question<'_>) -> Answer {
     let mut load = |name: &str| load(&question.texts, name);
     let mut sources = Sources::default();
     let options = ent_lang::Options {
