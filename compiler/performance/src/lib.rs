@@ -17,5 +17,5 @@ pub mod verify;
 mod fixture;
 
 pub use load::{PerformanceSet, load};
-pub use predict::{ModelPerformance, PointKey, Prediction};
+pub use predict::{ModelPerformance, PointKey, Prediction, ShareKey};
 pub use verify::verify;

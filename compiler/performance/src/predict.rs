@@ -19,6 +19,26 @@ pub struct PointKey {
     pub clock: Megahertz,
 }
 
+/// What identifies an operating point on an MPS share of a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShareKey {
+    /// Active-thread percentage of all its processes together, 1..=100.
+    pub percent: u32,
+    /// Worker processes of the share.
+    pub processes: u32,
+    /// Largest batch.
+    pub batch: u32,
+    /// SM clock.
+    pub clock: Megahertz,
+}
+
+impl ShareKey {
+    /// The share of the board's compute slices, not a whole number.
+    pub(crate) fn slices(self, board: &Board) -> f64 {
+        f64::from(board.n_compute_slices()) * f64::from(self.percent) / 100.0
+    }
+}
+
 /// What is predicted (or measured) for an operating point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
@@ -107,6 +127,23 @@ impl ModelPerformance {
         match &self.answers {
             Answers::Table(table) => table.predict(board, key),
             Answers::Fitted(fitted) => fitted.predict(board, key),
+        }
+    }
+
+    /// The prediction for an MPS share of a board that is not cut: as a MIG device with that share of the
+    /// board's compute slices, the shared curves and the measured sizes interpolated in the logarithm of
+    /// slices; nothing that runs beside it interferes. Always `extrapolated`: nobody measured it.
+    ///
+    /// `None` for a share that is not 1..=100 %, and where the source cannot answer for the processes, the
+    /// clock or a batch this large.
+    #[must_use]
+    pub fn predict_share(&self, board: &Board, share: ShareKey) -> Option<Prediction> {
+        if !(1..=100).contains(&share.percent) || share.batch == 0 {
+            return None;
+        }
+        match &self.answers {
+            Answers::Table(table) => table.predict_share(board, share),
+            Answers::Fitted(fitted) => fitted.predict_share(board, share),
         }
     }
 }

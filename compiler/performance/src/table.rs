@@ -4,7 +4,7 @@
 //! times of batches that are not full are interpolated, between measured batches of the same slices,
 //! processes and clock.
 
-use crate::predict::{PointKey, Prediction, base_profile_index};
+use crate::predict::{PointKey, Prediction, ShareKey, base_profile_index};
 use ent_plan::device::Board;
 use ent_plan::performance::PerformanceTable;
 use ent_plan::units::{Megahertz, Seconds, Watts};
@@ -91,6 +91,69 @@ impl TablePerformance {
             source: "table",
         })
     }
+}
+
+/// What one size does: times (s) and powers (W) of batches up to the one asked for, and its p99 (s).
+struct Sized {
+    slices: f64,
+    times: Vec<f64>,
+    powers: Vec<f64>,
+    latency_p99: f64,
+}
+
+impl TablePerformance {
+    /// The prediction for a share of a board: between the measured sizes around it, linear in logarithms.
+    /// Below the smallest, times grow as the share shrinks and a batch costs the same energy; above the
+    /// largest it is as fast as that.
+    pub(crate) fn predict_share(&self, board: &Board, share: ShareKey) -> Option<Prediction> {
+        let slices = share.slices(board);
+        let sizes: Vec<Sized> = self
+            .rows
+            .iter()
+            .filter(|((_, processes, clock), _)| *processes == share.processes && *clock == share.clock)
+            .filter_map(|((n, processes, _), batches)| sized(*n, *processes, batches, share.batch))
+            .collect();
+        let above = sizes.partition_point(|s| s.slices < slices);
+        let (low, high) = match (above.checked_sub(1).and_then(|i| sizes.get(i)), sizes.get(above)) {
+            (Some(low), Some(high)) => (low, high),
+            (None, Some(only)) | (Some(only), None) => (only, only),
+            (None, None) => return None,
+        };
+        let span = (high.slices / low.slices).ln();
+        let part = if span > 0.0 { (slices / low.slices).ln() / span } else { 0.0 };
+        let slower = if span > 0.0 { 1.0 } else { (low.slices / slices).max(1.0) };
+        let between =
+            |a: f64, b: f64| if a > 0.0 && b > 0.0 { a.powf(1.0 - part) * b.powf(part) } else { a.max(b) };
+        let all = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| between(*a, *b)).collect::<Vec<_>>();
+        Some(Prediction {
+            batch_times: all(&low.times, &high.times).into_iter().map(|t| Seconds(t * slower)).collect(),
+            dynamic_power: all(&low.powers, &high.powers).into_iter().map(|w| Watts(w / slower)).collect(),
+            latency_p99: Seconds(between(low.latency_p99, high.latency_p99) * slower),
+            time_error: 0.0,
+            power_error: 0.0,
+            source: "extrapolated",
+        })
+    }
+}
+
+/// What the rows of one size say of batches up to `batch`; `None` when all measured ones are smaller.
+fn sized(n: u32, processes: u32, batches: &BTreeMap<u32, Point>, batch: u32) -> Option<Sized> {
+    let last = batches.range(batch..).next().map(|(b, _)| *b)?;
+    let up_to = |of: &dyn Fn(u32, &Point) -> Option<f64>| {
+        let knots: Vec<(u32, f64)> =
+            batches.range(..=last).filter_map(|(b, p)| Some((*b, of(*b, p)?))).collect();
+        let mut values =
+            if knots.last().is_some_and(|(b, _)| *b == last) { between(&knots, last) } else { Vec::new() };
+        values.truncate(batch as usize);
+        values
+    };
+    let latencies = up_to(&|_, p| Some(p.latency_p99));
+    Some(Sized {
+        slices: f64::from(n),
+        times: up_to(&|b, p| Some(batch_time(processes, b, p.throughput))),
+        powers: up_to(&|_, p| p.dynamic_power),
+        latency_p99: latencies.last().copied()?,
+    })
 }
 
 /// The clock of a row that names none.

@@ -6,7 +6,7 @@
 
 use crate::load::PerformanceSet;
 use crate::operate::{Operation, Promise, operate_with_wait};
-use crate::predict::{PointKey, Prediction};
+use crate::predict::{ModelPerformance, PointKey, Prediction, ShareKey};
 use ent_lang::Program;
 use ent_lang::program::Service;
 use ent_plan::device::Board;
@@ -96,7 +96,39 @@ pub fn verify(program: &Program, performance: &PerformanceSet, plan: &Plan) -> V
 }
 
 /// What tells instances apart that behave the same: service, board, point, rate and fill wait.
-type Same = (usize, usize, PointKey, u64, u64);
+type Same = (usize, usize, Point, u64, u64);
+
+/// An operating point, on whatever it runs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Point {
+    /// A MIG device or a whole board.
+    Cut(PointKey),
+    /// An MPS share.
+    Share(ShareKey),
+}
+
+impl Point {
+    /// `None` when a board has nothing like it.
+    fn of(board: &Board, gpu: &Gpu, instance: &Instance) -> Option<Self> {
+        let (processes, batch, clock) = (instance.processes, instance.batch, gpu.sm_clock_mhz);
+        match (gpu.sharing, &instance.profile) {
+            (Sharing::Mps, None) => {
+                Some(Self::Share(ShareKey { percent: instance.mps_percent?, processes, batch, clock }))
+            }
+            _ => {
+                let profile = profile_index(board, gpu.sharing, instance)?;
+                Some(Self::Cut(PointKey { profile, processes, batch, clock }))
+            }
+        }
+    }
+
+    fn predict(self, known: &ModelPerformance, board: &Board) -> Option<Prediction> {
+        match self {
+            Self::Cut(key) => known.predict(board, key),
+            Self::Share(share) => known.predict_share(board, share),
+        }
+    }
+}
 
 struct Verifier<'a> {
     program: &'a Program,
@@ -156,20 +188,14 @@ impl Verifier<'_> {
             faults.add(format!("{place}.model"), message);
             return;
         }
-        let Some(profile) = profile_index(board, gpu.sharing, instance) else {
+        let Some(point) = Point::of(board, gpu, instance) else {
             faults.add(format!("{place}.profile"), format!("`{}` has nothing like it", board.id));
             return;
         };
-        let key = PointKey {
-            profile,
-            processes: instance.processes,
-            batch: instance.batch,
-            clock: gpu.sm_clock_mhz,
-        };
-        let same = (index, board_index, key, instance.rate_rps.to_bits(), instance.max_wait_ms.to_bits());
+        let same = (index, board_index, point, instance.rate_rps.to_bits(), instance.max_wait_ms.to_bits());
         let (performance, rule) = (self.performance, self.plan.latency_rule);
         let known = self.known.entry(same).or_insert_with(|| {
-            let prediction = performance.get(service.model.value, board_index)?.predict(board, key)?;
+            let prediction = point.predict(performance.get(service.model.value, board_index)?, board)?;
             let at = operate_with_wait(
                 &prediction,
                 instance.processes,

@@ -6,10 +6,12 @@
 // Indices here come from the same structure they index; a wrong one is a bug, caught as one.
 #![expect(clippy::indexing_slicing, reason = "indices are made by the structures they index")]
 
+mod assemble;
 mod emit;
 pub mod explain;
 pub mod formulate;
 pub mod problem;
+pub mod published;
 pub mod solve;
 pub mod lp;
 mod weights;
@@ -19,7 +21,7 @@ pub use lp::lp;
 pub use problem::{Problem, Solution};
 pub use solve::{Control, Progress, SolverFault};
 
-use emit::Making;
+use assemble::Making;
 use ent_lang::Program;
 use ent_performance::PerformanceSet;
 use ent_performance::operate::mean_dynamic_power;

@@ -1,11 +1,11 @@
 //! A fitted model → predictions at the points it may be asked about.
 
 use super::carried::Carried;
-use super::curves::{form_point, memory_like};
-use super::form::{self, LogCoefficients, N_COEFFICIENTS};
+use super::curves::{form_point, memory_like, share_point};
+use super::form::{self, FormPoint, LogCoefficients, N_COEFFICIENTS};
 use super::observe::{Cell, field_point};
 use super::residual::{FieldPoint, covariance};
-use crate::predict::{PointKey, Prediction};
+use crate::predict::{PointKey, Prediction, ShareKey};
 use crate::table::between;
 use ent_plan::device::Board;
 use ent_plan::performance::{BoardCurves, FittedModel, Residual};
@@ -143,40 +143,74 @@ impl FittedPerformance {
         }
         let slices = board.profiles.get(key.profile)?.n_compute_slices;
         let memory_as = memory_like(board, key.profile)?;
-        let base = board.base_power.as_ref().and_then(|b| b.at(key.clock)).map(Watts::get);
+        let source = if memory_as == slices { "fitted" } else { "extrapolated" };
+        self.prediction(board, key.batch, (f64::from(slices), key.clock), source, |batch| {
+            form_point(&self.model.curves, batch, slices, memory_as, key.clock)
+        })
+    }
+
+    /// The prediction for a share of a board.
+    pub(crate) fn predict_share(&self, board: &Board, share: ShareKey) -> Option<Prediction> {
+        let [low, high] = self.model.clocks;
+        if share.processes != 1 || !(low..=high).contains(&share.clock) {
+            return None;
+        }
+        let slices = share.slices(board);
+        self.prediction(board, share.batch, (slices, share.clock), "extrapolated", |batch| {
+            share_point(&self.model.curves, batch, slices, share.clock)
+        })
+    }
+
+    /// Form plus residual for batches up to `batch`, linear between those that were measured; `None` for one
+    /// above them.
+    fn prediction(
+        &self,
+        board: &Board,
+        batch: u32,
+        (slices, clock): (f64, Megahertz),
+        source: &'static str,
+        point: impl Fn(u32) -> Option<FormPoint>,
+    ) -> Option<Prediction> {
+        let base = board.base_power.as_ref().and_then(|b| b.at(clock)).map(Watts::get);
         let room =
             board.power_limits.zip(base).map_or(f64::INFINITY, |(l, b)| (l.default.get() - b).max(1.0));
-        let here = field_point(Cell { slices, batch: key.batch, clock: key.clock });
-        let time_place = self.time.place(here.log2_slices, here.ln_ghz);
-        let power_place = self.power.place(here.log2_slices, here.ln_ghz);
+        let ln_ghz = (f64::from(clock.0) / 1e3).ln();
+        let time_place = self.time.place(slices.log2(), ln_ghz);
+        let power_place = self.power.place(slices.log2(), ln_ghz);
+        let full = self.model.batches.iter().position(|b| *b >= batch)?;
+        let last = self.model.batches.get(full).copied()?;
         let mut times = Vec::new();
         let mut powers = Vec::new();
-        for (i, batch) in self.model.batches.iter().copied().enumerate().filter(|(_, b)| *b <= key.batch) {
-            let point = form_point(&self.model.curves, batch, slices, memory_as, key.clock)?;
-            let value = form::evaluate(&self.logs, &point);
+        for (i, knot) in self.model.batches.iter().copied().enumerate().take(full + 1) {
+            let value = form::evaluate(&self.logs, &point(knot)?);
             let ln_time = value.ln_time + self.time.value(&time_place, i);
             let ln_power = value.ln_power + self.power.value(&power_place, i);
-            times.push((batch, ln_time.exp() / 1e3));
-            powers.push((batch, ln_power.exp().min(room)));
+            times.push((knot, ln_time.exp() / 1e3));
+            powers.push((knot, ln_power.exp().min(room)));
         }
-        let (_, full_time) = *times.last()?;
+        let up_to = |knots: &[(u32, f64)]| {
+            let mut values = between(knots, last);
+            values.truncate(batch as usize);
+            values
+        };
+        let batch_times = up_to(&times);
+        let full_time = *batch_times.last()?;
         let is_finite = times.iter().all(|(_, t)| t.is_finite() && *t > 0.0);
         let has_power = self.model.has_power && powers.iter().all(|(_, w)| w.is_finite());
         // The support's own error where it is far, never below what held-out measurements showed.
-        let full = times.len() - 1;
         let time_error = self.time.error(&time_place, full).max(self.model.errors.time_rms);
         let power_error = self.power.error(&power_place, full).max(self.model.errors.power_rms);
         is_finite.then(|| Prediction {
-            batch_times: between(&times, key.batch).into_iter().map(Seconds).collect(),
+            batch_times: batch_times.into_iter().map(Seconds).collect(),
             dynamic_power: if has_power {
-                between(&powers, key.batch).into_iter().map(Watts).collect()
+                up_to(&powers).into_iter().map(Watts).collect()
             } else {
                 Vec::new()
             },
             latency_p99: Seconds(full_time * self.model.latency_ratio.max(LEAST_LATENCY_RATIO)),
             time_error,
             power_error,
-            source: if memory_as == slices { "fitted" } else { "extrapolated" },
+            source,
         })
     }
 }

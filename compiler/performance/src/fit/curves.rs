@@ -65,6 +65,37 @@ pub(crate) fn form_point(
     })
 }
 
+/// The form's view of a share of the board that is as large as this many slices; `None` without curves.
+pub(crate) fn share_point(
+    curves: &BoardCurves,
+    batch: u32,
+    slices: f64,
+    clock: Megahertz,
+) -> Option<FormPoint> {
+    Some(FormPoint {
+        batch: f64::from(batch),
+        slices,
+        ghz: f64::from(clock.0) / 1e3,
+        compute: between_sizes(&curves.compute, slices)?,
+        memory: between_sizes(&curves.memory, slices)?,
+        voltage: between_clocks(&curves.voltage, clock)?,
+        overhead: between_clocks(&curves.overhead, clock)?,
+    })
+}
+
+/// Linear in logarithms between sizes, and beyond the ends as between the last two.
+fn between_sizes(curve: &[(u32, f64)], slices: f64) -> Option<f64> {
+    let mut knots: Vec<(f64, f64)> = curve.iter().map(|(n, v)| (f64::from(*n).ln(), v.ln())).collect();
+    knots.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let at = slices.ln();
+    let above = knots.partition_point(|(n, _)| *n < at).clamp(1, knots.len().max(2) - 1);
+    match (knots.get(above - 1), knots.get(above)) {
+        (Some((n0, v0)), Some((n1, v1))) => Some((v0 + (v1 - v0) * (at - n0) / (n1 - n0)).exp()),
+        (Some((_, only)), None) => Some(only.exp()),
+        (None, _) => None,
+    }
+}
+
 /// The compute slices whose base profile has the memory of this profile: `1g.20gb` has that of `2g.20gb`.
 pub(crate) fn memory_like(board: &Board, profile: usize) -> Option<u32> {
     let this = board.profiles.get(profile)?;

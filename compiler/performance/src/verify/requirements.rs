@@ -73,7 +73,9 @@ fn stated(service: &Service, plan: &Plan, index: usize, faults: &mut Faults) {
 /// Rate and replicas.
 fn served(service: &Service, own: &Own<'_>, index: usize, faults: &mut Faults) {
     let name = &service.name.value;
-    let (served, asked) = (own.iter().map(|(_, _, i)| i.rate_rps).sum::<f64>(), service.rate.value.get());
+    // The sum of nothing is -0.
+    let served = own.iter().map(|(_, _, i)| i.rate_rps).sum::<f64>() + 0.0;
+    let asked = service.rate.value.get();
     if !at_most(asked, served) {
         faults.add(format!("services[{index}]"), format!("`{name}` gets {served} req/s of {asked}"));
     }

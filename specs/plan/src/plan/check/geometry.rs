@@ -172,7 +172,12 @@ fn mig(gpu: &Gpu, board: &Board, place: &str, faults: &mut Faults) {
     }
 }
 
-/// Percentages and memory within the board.
+/// Clients that an MPS server takes on one board: 48 since Volta (60 from CUDA 13.1, which plans do not
+/// rely on). Source: NVIDIA's documentation of the Multi-Process Service.
+const MPS_CLIENTS: u64 = 48;
+
+/// Percentages, clients and memory within the board. MPS itself would let percentages add up to more; what
+/// a share then does is not what is predicted for it.
 fn mps(gpu: &Gpu, board: &Board, place: &str, faults: &mut Faults) {
     let mut percent = 0;
     for (index, instance) in gpu.instances.iter().enumerate() {
@@ -187,6 +192,10 @@ fn mps(gpu: &Gpu, board: &Board, place: &str, faults: &mut Faults) {
     }
     if percent > 100 {
         faults.add(place, format!("its shares add up to {percent} %"));
+    }
+    let clients: u64 = gpu.instances.iter().map(|i| u64::from(i.processes)).sum();
+    if clients > MPS_CLIENTS {
+        faults.add(place, format!("{clients} processes share it by MPS, at most {MPS_CLIENTS} can"));
     }
     let needed: Option<f64> = gpu.instances.iter().filter_map(|i| i.memory_bytes).map(Some).sum();
     holds(needed, board.memory.map(|m| m.get()), &board.id, place, faults);

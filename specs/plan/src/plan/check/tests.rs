@@ -380,6 +380,11 @@ fn shares_of_a_board_stay_within_it() {
     assert_eq!(mps([60, 40]), [""; 0]);
     refused(&mps([60, 41]), "its shares add up to 101 %");
     refused(&mps([0, 41]), "a percentage from 1 to 100");
+    let crowded = faults(|p| {
+        p.gpus[0].sharing = Sharing::Mps;
+        p.gpus[0].instances[0].processes = 48;
+    });
+    refused(&crowded, "50 processes share it by MPS, at most 48 can");
     let found = faults(|p| p.gpus[0].sharing = Sharing::Whole);
     refused(&found, "a whole board carries one instance");
     refused(&found, "a whole board has no profile");

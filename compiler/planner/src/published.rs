@@ -1,0 +1,23 @@
+//! Planners as others published them, on entc's inputs and outputs.
+//!
+//! Each has a core that decides like the original on the original's kind of inputs, and an adapter from a
+//! program to a plan. Where an original crashes, hangs or drops a service, the core says so.
+
+pub mod enertune;
+pub mod fgd;
+pub mod gpulets;
+pub mod parvagpu;
+mod shares;
+pub mod usher;
+
+pub use shares::{Asked, Interference, Utilisation, shared_by_mps};
+
+/// How faithfully a published planner decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Like the original: its truncations, constants, order and quirks.
+    Conformant,
+    /// Its idea with real numbers and without its accidents.
+    #[default]
+    Native,
+}
