@@ -14,9 +14,11 @@ mod judge;
 mod repeat;
 mod row;
 mod trace;
+mod utilisation;
 
 pub use carbon::carbon;
 pub use trace::{Trace, trace};
+pub use utilisation::{ModelUtilisation, utilisation};
 
 /// What the text itself does not say.
 #[derive(Clone, Copy, Debug)]

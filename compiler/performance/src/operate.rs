@@ -142,6 +142,18 @@ pub fn mean_dynamic_power(
     Some(queueing::mean_power(&behaviour, rate, &energy))
 }
 
+/// Predicted latency (s) at an offered rate (req/s) with no fill wait, as [`operate_with_wait`] has it and
+/// no more.
+#[must_use]
+pub fn predicted_latency(prediction: &Prediction, processes: u32, promise: Promise<'_>, rate: f64) -> f64 {
+    if promise.rule == LatencyRule::Execution {
+        return prediction.latency_p99.get();
+    }
+    let times: Vec<f64> = prediction.batch_times.iter().map(|t| t.get()).collect();
+    let server = BatchServer { batch_times: &times, processes, max_wait: 0.0 };
+    queueing::behaviour(server, promise.arrivals, rate, promise.percentile).latency + execution_tail(prediction)
+}
+
 /// The operation at an offered rate (req/s) and a given fill wait (s).
 #[must_use]
 pub fn operate_with_wait(
@@ -213,6 +225,15 @@ mod tests {
         assert_eq!(at.predicted_latency, 0.017);
         assert_eq!(at.batch_energy, vec![0.3, 0.64]);
         assert_eq!(at.max_wait, 0.0);
+    }
+
+    #[test]
+    fn latency_alone_is_the_operations_latency() {
+        for rule in [LatencyRule::Execution, LatencyRule::Queueing] {
+            let promise = Promise { rule, ..execution(0.1) };
+            let at = operate_with_wait(&prediction(), 1, promise, 60.0, 0.0);
+            assert_eq!(predicted_latency(&prediction(), 1, promise, 60.0), at.predicted_latency);
+        }
     }
 
     #[test]

@@ -10,8 +10,8 @@ use ent_lang::program::{Arrivals, UnusedBoards};
 use ent_performance::operate::operate;
 use ent_performance::{PerformanceSet, PointKey, Prediction};
 use ent_plan::plan::{
-    Accounting, FORMAT_VERSION, Gpu, Instance, LatencyRule, Limit, Metric, Metrics, OPTIMAL_GAP, Objective, Plan,
-    Service, Sharing, Status, Unused, gap,
+    Accounting, FORMAT_VERSION, Gpu, Instance, LatencyRule, Limit, Metric, Metrics, OPTIMAL_GAP, Objective,
+    Plan, Service, Sharing, Status, Unused, gap,
 };
 use ent_plan::units::Megahertz;
 use std::collections::BTreeSet;
@@ -103,7 +103,8 @@ pub(crate) fn assemble(making: &Making<'_>, boards: &[BoardChoice], proof: Proof
     let unused = unused(program, &gpus);
     let accounting = accounting(program);
     let metrics = Metrics::of(&gpus, &unused, &accounting);
-    let value = if proof.has_plan { metrics.value(making.metric, program.objective.horizon.get()) } else { None };
+    let value =
+        if proof.has_plan { metrics.value(making.metric, program.objective.horizon.get()) } else { None };
     let bound = proof.bound.map(|b| b * per_solver_unit(program, making.metric));
     // A bound above the value by rounding is the value.
     let bound = match (bound, value) {
@@ -130,7 +131,12 @@ pub(crate) fn assemble(making: &Making<'_>, boards: &[BoardChoice], proof: Proof
         planner: making.planner.to_owned(),
         latency_rule: making.rule,
         metrics,
-        limits: program.objective.limits.iter().map(|l| Limit { metric: l.metric, at_most: l.at_most }).collect(),
+        limits: program
+            .objective
+            .limits
+            .iter()
+            .map(|l| Limit { metric: l.metric, at_most: l.at_most })
+            .collect(),
         accounting,
         boards: program.boards.clone(),
         gpus,
@@ -255,9 +261,7 @@ fn services(program: &Program, gpus: &[Gpu]) -> Vec<Service> {
         .services
         .iter()
         .map(|service| {
-            let own = || {
-                gpus.iter().flat_map(|g| &g.instances).filter(|i| i.service == service.name.value)
-            };
+            let own = || gpus.iter().flat_map(|g| &g.instances).filter(|i| i.service == service.name.value);
             Service {
                 name: service.name.value.clone(),
                 rate_rps: service.rate.value.get(),
@@ -297,7 +301,10 @@ fn assumptions(making: &Making<'_>) -> Vec<String> {
             format!("latency is batch wait, queueing and execution together, at {}", words.join(", "))
         }
     });
-    all.push("power of a board is its base power and the sum of its instances' dynamic powers; no interference".to_owned());
+    all.push(
+        "power of a board is its base power and the sum of its instances' dynamic powers; no interference"
+            .to_owned(),
+    );
     for board in &program.boards {
         if let Some(base) = &board.base_power {
             all.push(format!("base power of {}: {}", board.id, base.source));

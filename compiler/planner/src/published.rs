@@ -3,12 +3,16 @@
 //! Each has a core that decides like the original on the original's kind of inputs, and an adapter from a
 //! program to a plan. Where an original crashes, hangs or drops a service, the core says so.
 
+use ent_plan::plan::{LatencyRule, Metric};
+
 pub mod enertune;
 pub mod fgd;
 pub mod gpulets;
 pub mod parvagpu;
 mod shares;
+mod site;
 pub mod usher;
+mod verdict;
 
 pub use shares::{Asked, Interference, Utilisation, shared_by_mps};
 
@@ -20,4 +24,15 @@ pub enum Mode {
     /// Its idea with real numbers and without its accidents.
     #[default]
     Native,
+}
+
+/// What a program is planned for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// How faithfully.
+    pub mode: Mode,
+    /// What to minimise, in place of the program's own. Most published planners do not ask.
+    pub metric: Option<Metric>,
+    /// Which latency promises are about.
+    pub rule: LatencyRule,
 }

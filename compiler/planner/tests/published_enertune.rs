@@ -1,5 +1,7 @@
 //! EnerTune's own plans, as the published planner makes them.
 
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
+
 use ent_planner::published::Mode;
 use ent_planner::published::enertune::{Estimator, Input, MAX_WORK, PUBLISHED, Row, Service, decide};
 use serde_json::Value;

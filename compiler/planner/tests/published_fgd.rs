@@ -1,5 +1,7 @@
 //! FGD's placements on small clusters, as the original makes them.
 
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
+
 use ent_planner::published::Mode;
 use ent_planner::published::fgd::{Class, Input, Node, Placement, Request, decide, typical};
 use serde_json::Value;

@@ -1,5 +1,7 @@
 //! ParvaGPU's placements, as the original makes them.
 
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
+
 use ent_planner::published::Mode;
 use ent_planner::published::parvagpu::{Decision, Input, MAX_BOARDS, MAX_PROCESSES, Point, Service, decide};
 use serde_json::Value;

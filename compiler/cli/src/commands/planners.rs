@@ -7,7 +7,10 @@ use ent_performance::PerformanceSet;
 use ent_plan::diagnostic::Outcome;
 use ent_plan::plan::{Fault, LatencyRule, Plan, Sharing, check};
 use ent_planner::Planner;
-use ent_planner::published::{Asked, Interference, Mode, Utilisation, gpulets, shared_by_mps, usher};
+use ent_planner::published::fgd::FgdInput;
+use ent_planner::published::{
+    Asked, Interference, Mode, Request, Utilisation, enertune, fgd, gpulets, parvagpu, shared_by_mps, usher,
+};
 
 /// A published planner.
 #[derive(Debug)]
@@ -22,6 +25,16 @@ pub(super) struct Original {
 /// The published planners. Another one is another line.
 static ORIGINALS: &[Original] = &[
     Original {
+        name: enertune::NAME,
+        sharing: Sharing::Mig,
+        plan: |program, performance, given| enertune::plan(program, performance, given.request()),
+    },
+    Original {
+        name: parvagpu::NAME,
+        sharing: Sharing::Mig,
+        plan: |program, performance, given| parvagpu::plan(program, performance, given.request()),
+    },
+    Original {
         name: gpulets::NAME,
         sharing: Sharing::Mps,
         plan: |program, performance, given| {
@@ -33,6 +46,13 @@ static ORIGINALS: &[Original] = &[
         sharing: Sharing::Mps,
         plan: |program, performance, given| {
             usher::plan(program, performance, given.interference.as_ref(), given.asked())
+        },
+    },
+    Original {
+        name: fgd::NAME,
+        sharing: Sharing::Mig,
+        plan: |program, performance, given| {
+            fgd::plan(program, performance, given.request(), &FgdInput::default())
         },
     },
 ];
@@ -55,6 +75,10 @@ impl Given {
         let mode = if arguments.conformant { Mode::Conformant } else { Mode::Native };
         let interference = arguments.utilisation.as_deref().map(interference).transpose()?;
         Ok(Self { mode, rule, interference })
+    }
+
+    fn request(&self) -> Request {
+        Request { mode: self.mode, metric: None, rule: self.rule }
     }
 
     fn asked(&self) -> Asked {

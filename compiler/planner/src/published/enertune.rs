@@ -8,9 +8,11 @@
 
 mod cost;
 mod merge;
+mod program;
 mod search;
 
 pub use cost::{ClockPower, Estimator, PUBLISHED};
+pub use program::{NAME, plan};
 
 use super::Mode;
 

@@ -5,8 +5,10 @@
 //! grows least. Shares are given: nothing here knows of rates, latencies, batches or clocks.
 
 mod fragment;
+mod program;
 
 pub use fragment::{Class, fragment, typical};
+pub use program::{Allocation, FgdInput, NAME, plan};
 
 use super::Mode;
 use std::collections::BTreeMap;

@@ -6,8 +6,10 @@
 //! slices that fill the holes of the others.
 
 mod packing;
+mod program;
 mod segments;
 
+pub use program::{NAME, plan};
 pub use segments::Choice;
 
 use super::Mode;
