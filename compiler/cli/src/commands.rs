@@ -23,7 +23,7 @@ mod schema;
 mod show;
 mod simulate;
 
-pub(crate) use compare::{AtLoad, Comparison, Judged, Verdict};
+pub(crate) use compare::{AtLoad, Comparison, Judged};
 pub(crate) use replay::{Replay, ReplayedService};
 
 /// Carries out a command line.

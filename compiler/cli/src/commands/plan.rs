@@ -110,9 +110,13 @@ fn by_original(
     if let Some(first) = faults.first() {
         let span = compiled.program.objective.minimize.span;
         diagnostics.push(
-            Diagnostic::error(Code::PlanCheckFailed, span, format!("the plan of `{}` does not hold", original.name))
-                .label(format!("{} faults; the first: {}: {}", faults.len(), first.place, first.message))
-                .help("plan with `--planner optimal`; a plan that does not hold is not written"),
+            Diagnostic::error(
+                Code::PlanCheckFailed,
+                span,
+                format!("the plan of `{}` does not hold", original.name),
+            )
+            .label(format!("{} faults; the first: {}: {}", faults.len(), first.place, first.message))
+            .help("plan with `--planner optimal`; a plan that does not hold is not written"),
         );
     }
     plan.assumptions.extend(compiled.assumptions.iter().cloned());

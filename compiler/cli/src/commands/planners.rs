@@ -106,7 +106,13 @@ fn interference(name: &str) -> Result<Interference, Stop> {
     Ok(Interference {
         utilisation: outcome.value.into_iter().map(row).collect(),
         // Code-Tomato/glet and UsherRemake, the interference constants for the A100.
-        constants: [-0.152_892_374_829_47, 0.078_927_324_324_95, 0.091_284_972_348_732, -0.072_849_273_482_937_48, 1.032_839_728_347_3],
+        constants: [
+            -0.152_892_374_829_47,
+            0.078_927_324_324_95,
+            0.091_284_972_348_732,
+            -0.072_849_273_482_937_48,
+            1.032_839_728_347_3,
+        ],
     })
 }
 

@@ -94,10 +94,7 @@ pub(super) fn replay(plan: &Plan, runs: &Runs, traces: &Traces) -> Replay {
         seed,
         requests: runs.requests,
         duration: runs.duration.map(|d| d.as_secs_f64()),
-        arrivals: traces
-            .keys()
-            .map(|name| (name.clone(), Arrivals::Trace { file: String::new() }))
-            .collect(),
+        arrivals: traces.keys().map(|name| (name.clone(), Arrivals::Trace { file: String::new() })).collect(),
         traces: traces.clone(),
         load: None,
     };
@@ -177,8 +174,7 @@ impl Pool {
     }
 
     fn service(self, service: &ent_plan::plan::Service, is_trace: bool, has_power: bool) -> ReplayedService {
-        let latencies =
-            self.latencies.unwrap_or_else(|| Latencies::new(service.promised_latency_ms * 1e-3));
+        let latencies = self.latencies.unwrap_or_else(|| Latencies::new(service.promised_latency_ms * 1e-3));
         let at = |p: f64| latencies.percentile(p) * 1e3;
         let requests = self.requests as f64;
         let attainment = if self.requests == 0 { 0.0 } else { latencies.attainment() };

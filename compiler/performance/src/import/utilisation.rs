@@ -19,13 +19,8 @@ pub struct ModelUtilisation {
 }
 
 /// The columns, by the words a header may use for them.
-const COLUMNS: [&[&str]; 5] = [
-    &["model"],
-    &["batch_size", "batch"],
-    &["sm", "compute"],
-    &["l2"],
-    &["mem", "memory", "dram"],
-];
+const COLUMNS: [&[&str]; 5] =
+    [&["model"], &["batch_size", "batch"], &["sm", "compute"], &["l2"], &["mem", "memory", "dram"]];
 
 /// Reads utilisations in per cent; a header names the columns `model`, `batch`, `sm`, `l2` and `mem`, in any
 /// order. Further columns are not looked at.
@@ -59,9 +54,13 @@ pub fn utilisation(text: &str, file: FileId) -> Outcome<Vec<ModelUtilisation>> {
                 found.iter().zip(COLUMNS).filter(|(at, _)| at.is_none()).map(|(_, words)| words[0]).collect();
             if !missing.is_empty() {
                 faults.push(
-                    Diagnostic::error(Code::MeasurementColumn, line.span, "a column of utilisation is missing")
-                        .label(format!("no column `{}`", missing.join("`, `")))
-                        .help("name the columns `model,batch,sm,l2,mem`; shares are in per cent"),
+                    Diagnostic::error(
+                        Code::MeasurementColumn,
+                        line.span,
+                        "a column of utilisation is missing",
+                    )
+                    .label(format!("no column `{}`", missing.join("`, `")))
+                    .help("name the columns `model,batch,sm,l2,mem`; shares are in per cent"),
                 );
                 return faults.finish(Vec::new());
             }
@@ -113,8 +112,7 @@ mod tests {
     fn shares_are_read_from_per_cent_in_any_order_of_columns() {
         let outcome = read("mem,model,batch_size,sm,l2,note\n10,net,4,25,50,x\n");
         assert!(!outcome.has_errors());
-        let row =
-            ModelUtilisation { model: "net".to_owned(), batch: 4, compute: 0.25, l2: 0.5, memory: 0.1 };
+        let row = ModelUtilisation { model: "net".to_owned(), batch: 4, compute: 0.25, l2: 0.5, memory: 0.1 };
         assert_eq!(outcome.value, [row]);
     }
 
