@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p ent-performance --example queueing_accuracy [-- full]`
 
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
 use ent_lang::program::Arrivals;
 use ent_performance::queueing::{BatchServer, admissible_rate, behaviour};
 use ent_performance::simulate::simulate_server;
@@ -30,7 +32,7 @@ fn main() {
     let mode = std::env::args().nth(1).unwrap_or_default();
     let requests = if mode == "full" { 1_000_000 } else { 300_000 };
     let batches: &[usize] = if mode == "full" { &[1, 2, 4, 8, 16, 32] } else { &[1, 4, 16, 32] };
-    let loads: &[f64] = if mode == "full" { &[0.1, 0.3, 0.5, 0.7, 0.8, 0.9] } else { &[0.3, 0.6, 0.9] };
+    let loads: &[f64] = if mode == "full" { &[0.1, 0.3, 0.5, 0.7, 0.8, 0.9] } else { &[0.1, 0.3, 0.6, 0.9] };
     let processes: Vec<u32> =
         std::env::args().nth(2).map_or(vec![1], |a| a.split(',').filter_map(|p| p.parse().ok()).collect());
     let waits: Vec<f64> = std::env::args()

@@ -4,6 +4,7 @@
 //! `batch` requests wait or the oldest has waited `max_wait`. A batch of k takes `t(k)`.
 
 use ent_lang::program::Arrivals;
+use std::borrow::Cow;
 
 mod chain;
 mod even;
@@ -96,9 +97,9 @@ pub fn admissible_rate(server: BatchServer<'_>, arrivals: &Arrivals, percentile:
     }
     let (one, share, cv) = one_by_one(server, 1.0, coefficient(arrivals));
     if one.processes > 1 && cv > 0.0 {
-        let mut rate = search(MAX_UTILISATION * capacity(one), |rate| {
-            several::excess(one, arrivals, rate, percentile, bound)
-        });
+        let top = MAX_UTILISATION * capacity(one);
+        let mut rate =
+            search(top, 0.7 * top, CLOSE, |rate| several::excess(one, arrivals, rate, percentile, bound));
         // The glance is settled by a long look.
         for _ in 0..20 {
             if several::behaviour(one, arrivals, cv, rate, percentile).latency <= bound {
@@ -132,11 +133,18 @@ const MAX_UTILISATION: f64 = 0.999;
 /// How closely an admissible rate is found, relative.
 const CLOSE: f64 = 0.003;
 
-/// The largest rate up to `top` with no excess, to within [`CLOSE`], from the safe side.
-fn search(top: f64, excess: impl Fn(f64) -> f64) -> f64 {
+/// The same for a first guess.
+const ROUGH: f64 = 0.03;
+
+/// Less than this share of the capacity is as good as nothing.
+const NOTHING: f64 = 1e-5;
+
+/// The largest rate up to `top` with no excess, to within `close`, from the safe side; sought from a
+/// first guess.
+fn search(top: f64, guess: f64, close: f64, excess: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut low_value) = (0.0, f64::NEG_INFINITY);
     let (mut high, mut high_value) = (top, f64::INFINITY);
-    let mut at = 0.7 * top;
+    let mut at = guess.min(0.99 * top);
     for _ in 0..40 {
         let value = excess(at);
         if value <= 0.0 {
@@ -144,20 +152,24 @@ fn search(top: f64, excess: impl Fn(f64) -> f64) -> f64 {
         } else {
             (high, high_value) = (at, value);
         }
-        if high - low <= CLOSE * high {
+        if high - low <= close * high || high < NOTHING * top {
             break;
         }
         at = if low == 0.0 {
             // Late requests grow at least in proportion to the rate.
-            at * (-value).exp().clamp(0.02, 0.7)
-        } else if high == top && high_value.is_infinite() {
-            if top - low < 2.0 * CLOSE * top { top * (1.0 - 0.5 * CLOSE) } else { low + 0.6 * (top - low) }
+            at * (-value).exp().clamp(0.02, 1.0 - 2.0 * close)
+        } else if high_value.is_infinite() && high == top {
+            if top - low < 2.0 * close * top {
+                top * (1.0 - 0.5 * close)
+            } else {
+                (low * (-0.3 * value).exp()).clamp(low * (1.0 + close), low + 0.6 * (top - low))
+            }
         } else if low_value < -12.0 || high_value.is_infinite() {
             0.5 * (low + high)
         } else {
             // Regula falsi, a little to the safe side: the answer is the lower end.
             let zero = low + (high - low) * low_value / (low_value - high_value);
-            let margin = 0.4 * CLOSE * high;
+            let margin = 0.4 * close * high;
             if zero - margin > low + margin {
                 (zero - margin).min(high - 0.1 * (high - low))
             } else {
@@ -225,15 +237,18 @@ fn judge(
     percentile: f64,
     bound: f64,
 ) -> (Behaviour, bool) {
-    let cv = coefficient(arrivals);
-    let families = families(cv);
-    if let ([(Family::Phases(phases, variation), _)], 1) = (families.as_slice(), server.processes) {
-        let load = load(phases, *variation, server, rate);
+    let families = families(coefficient(arrivals));
+    let phases = match families.as_slice() {
+        [(family, _)] if server.processes <= 1 => family.phases(server, rate),
+        _ => None,
+    };
+    if let Some(phases) = phases {
+        let load = load(&phases, server, rate);
         let reach = bound * rate;
         let Some(chain) = chain::solve(&load, reach) else {
             return (Behaviour::unstable(server.batch_times.len()), false);
         };
-        let tails = Tails::new(phases, *variation, server.batch_times.len());
+        let tails = Tails::new(&phases, server.batch_times.len(), reach);
         let late = Sojourn::new(&load, &chain, &tails).exceed(reach);
         (summary(&load, &chain, bound), late <= 1.0 - percentile)
     } else {
@@ -283,16 +298,22 @@ fn one_by_one(server: BatchServer<'_>, rate: f64, cv: f64) -> (BatchServer<'_>, 
 enum Family {
     /// Evenly spaced.
     Even,
-    /// Gaps of phase type, and the squared coefficient of variation of them.
-    Phases(Phases, f64),
+    /// Gaps of phase type, the same at every rate.
+    Phases(Phases),
+    /// Gaps with this squared coefficient of variation, above 1: how fine their bursts matter depends on
+    /// the rate.
+    Bursty(f64),
 }
 
 /// The families that a coefficient of variation lies between, and how near it is to each.
 fn families(cv: f64) -> Vec<(Family, f64)> {
     let square = cv * cv;
-    let erlang = |m: usize| Family::Phases(Phases::erlang(m), 1.0 / m as f64);
+    let erlang = |m: usize| Family::Phases(Phases::erlang(m));
     if square > 1.002 {
-        return vec![(Family::Phases(Phases::bursty(cv), square), 1.0)];
+        return vec![(Family::Bursty(square), 1.0)];
+    }
+    if (0.51..0.99).contains(&square) {
+        return vec![(Family::Phases(Phases::between_one_and_two(square)), 1.0)];
     }
     let (below, above) = if square >= 1.0 / MOST_PHASES as f64 {
         let m = (1.0 / square + 1e-9).floor().clamp(1.0, MOST_PHASES as f64);
@@ -313,35 +334,60 @@ fn families(cv: f64) -> Vec<(Family, f64)> {
 }
 
 impl Family {
+    /// Its phases at a rate; `None` of even arrivals, which have none.
+    fn phases(&self, server: BatchServer<'_>, rate: f64) -> Option<Cow<'_, Phases>> {
+        match self {
+            Self::Even => None,
+            Self::Phases(phases) => Some(Cow::Borrowed(phases)),
+            Self::Bursty(square) => {
+                let (batch, times) = (server.batch_times.len(), server.batch_times);
+                let phases = Phases::bursty(*square, batch, times[0] * rate, times[batch - 1] * rate);
+                Some(Cow::Owned(phases))
+            }
+        }
+    }
+
     fn behaviour(&self, server: BatchServer<'_>, rate: f64, percentile: f64) -> Behaviour {
         let batch = server.batch_times.len();
-        let (phases, variation) = match self {
-            Self::Even => return even::behaviour(server, rate, percentile),
-            Self::Phases(phases, variation) => (phases, *variation),
+        let Some(phases) = self.phases(server, rate) else {
+            return even::behaviour(server, rate, percentile);
         };
-        let load = load(phases, variation, server, rate);
+        let load = load(&phases, server, rate);
         let Some(chain) = chain::solve(&load, f64::INFINITY) else { return Behaviour::unstable(batch) };
-        let tails = Tails::new(phases, variation, batch);
+        let horizon = load.wait + LONGEST_WAIT * load.times[batch - 1];
+        let tails = Tails::new(&phases, batch, horizon);
         let sojourn = Sojourn::new(&load, &chain, &tails);
         summary(&load, &chain, quantile(&sojourn, load.times[0], percentile) / rate)
     }
 
     fn admissible(&self, server: BatchServer<'_>, percentile: f64, bound: f64) -> f64 {
         let top = MAX_UTILISATION * capacity(server);
+        let allowed = 1.0 - percentile;
+        // How far the share of late requests is from the allowed one, as a logarithm.
+        let excess = |phases: &Phases, tails: &Tails, rate: f64| -> f64 {
+            let load = load(phases, server, rate);
+            let Some(chain) = chain::solve(&load, bound * rate) else { return f64::INFINITY };
+            let late = Sojourn::new(&load, &chain, tails).exceed(bound * rate);
+            (late.max(1e-12) / allowed).ln()
+        };
+        let batch = server.batch_times.len();
         match self {
-            Self::Even => search(top, |rate| {
+            Self::Even => search(top, 0.7 * top, CLOSE, |rate| {
                 let latency = even::behaviour(server, rate, percentile).latency;
                 if latency <= bound { -1.0 } else { 1.0 }
             }),
-            Self::Phases(phases, variation) => {
-                let tails = Tails::new(phases, *variation, server.batch_times.len());
-                let allowed = 1.0 - percentile;
-                // How far the share of late requests is from the allowed one, as a logarithm.
-                search(top, |rate| {
-                    let load = load(phases, *variation, server, rate);
-                    let Some(chain) = chain::solve(&load, bound * rate) else { return f64::INFINITY };
-                    let late = Sojourn::new(&load, &chain, &tails).exceed(bound * rate);
-                    (late.max(1e-12) / allowed).ln()
+            Self::Phases(phases) => {
+                let tails = Tails::new(phases, batch, f64::INFINITY);
+                search(top, 0.7 * top, CLOSE, |rate| excess(phases, &tails, rate))
+            }
+            Self::Bursty(_) => {
+                let poisson = Phases::erlang(1);
+                let tails = Tails::new(&poisson, batch, f64::INFINITY);
+                let without_bursts = search(top, 0.7 * top, ROUGH, |rate| excess(&poisson, &tails, rate));
+                search(without_bursts.max(0.01 * top), 0.6 * without_bursts, CLOSE, |rate| {
+                    self.phases(server, rate).map_or(f64::INFINITY, |phases| {
+                        excess(&phases, &Tails::new(&phases, batch, bound * rate), rate)
+                    })
                 })
             }
         }
@@ -358,7 +404,7 @@ fn summary(load: &Load<'_>, chain: &Chain, latency: f64) -> Behaviour {
 
 /// A server and its arrivals in mean gaps. Batch times that fall with the size are lifted: the model
 /// wants them in order, and longer ones are on the safe side.
-fn load<'a>(phases: &'a Phases, variation: f64, server: BatchServer<'_>, rate: f64) -> Load<'a> {
+fn load<'a>(phases: &'a Phases, server: BatchServer<'_>, rate: f64) -> Load<'a> {
     let mut longest: f64 = 0.0;
     let times = server
         .batch_times
@@ -368,7 +414,7 @@ fn load<'a>(phases: &'a Phases, variation: f64, server: BatchServer<'_>, rate: f
             longest * rate
         })
         .collect();
-    Load { phases, variation, times, wait: server.max_wait * rate }
+    Load { phases, times, wait: server.max_wait * rate }
 }
 
 /// The latency that a share `percentile` of requests does not exceed, to [`FINE`], from above.
@@ -402,6 +448,9 @@ fn quantile(sojourn: &Sojourn<'_>, shortest: f64, percentile: f64) -> f64 {
     }
     high
 }
+
+/// Full batches' times that a request of interest may wait for its own batch.
+const LONGEST_WAIT: f64 = 40.0;
 
 /// How closely a percentile is found, relative.
 const FINE: f64 = 1e-3;

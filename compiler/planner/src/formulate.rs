@@ -14,6 +14,7 @@ use ent_plan::diagnostic::{Code, Diagnostic, Outcome};
 use ent_plan::plan::{LatencyRule, Metric, Sharing};
 use ent_plan::units::Megahertz;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) mod points;
 
@@ -49,17 +50,13 @@ pub fn formulate(
     };
     check_board_facts(program, &classes, needs, &mut diagnostics);
 
+    let wanted: Vec<points::Wanted> =
+        (0..program.services.len()).map(|service| points::Wanted { service, rule, needs }).collect();
+    let usable = in_parallel(&wanted, |&w| points::of_service(program, performance, &classes, w));
     let mut cells = Cells::default();
     let mut services = Vec::new();
-    for (index, service) in program.services.iter().enumerate() {
-        let points = points::of_service(
-            program,
-            performance,
-            &classes,
-            &mut cells,
-            points::Wanted { service: index, rule, needs },
-            &mut diagnostics,
-        );
+    for ((index, service), usable) in program.services.iter().enumerate().zip(usable) {
+        let points = usable.settle(program, &mut cells, wanted[index], &mut diagnostics);
         let replicas = service.replicas.as_ref().map_or((1, u32::MAX), |r| (r.value.min.max(1), r.value.max));
         services.push(ServiceProblem {
             index,
@@ -73,6 +70,34 @@ pub fn formulate(
     let patterns = patterns(program, &classes, &cells.list);
     let problem = Problem { services, classes, cells: cells.list, patterns, metric, objective, limits, rule };
     Outcome { value: problem, diagnostics }
+}
+
+/// Applies a function to all items on the processor's cores; results in the order of the items.
+fn in_parallel<T: Sync, R: Send>(items: &[T], apply: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(items.len()).max(1);
+    let next = AtomicUsize::new(0);
+    let mut all: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let work = || {
+            let mut own = Vec::new();
+            while let index = next.fetch_add(1, Ordering::Relaxed)
+                && let Some(item) = items.get(index)
+            {
+                own.push((index, apply(item)));
+            }
+            own
+        };
+        let others: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
+        let mut all = work();
+        for other in others {
+            match other.join() {
+                Ok(found) => all.extend(found),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all
+    });
+    all.sort_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Which facts the objective and the limits need.

@@ -96,8 +96,16 @@ pub fn optimal(
     mean: &MeanPower<'_>,
     control: &mut Control<'_>,
 ) -> Result<Solution, SolverFault> {
-    let start = greedy::solve(problem, mean, control);
-    exact::solve(problem, mean, start, control)
+    if problem.services.len() <= exact::MOST_SERVICES_BRANCHED {
+        let start = greedy::solve(problem, mean, control);
+        return exact::solve(problem, mean, start, control);
+    }
+    // With many services rounding the relaxation is both quicker and better; greedy is the last resort.
+    let mut solution = exact::solve(problem, mean, None, control)?;
+    if solution.incumbent.is_none() && !solution.is_infeasible {
+        solution.incumbent = greedy::solve(problem, mean, control);
+    }
+    Ok(solution)
 }
 
 /// A good plan without a solver, and no bound.

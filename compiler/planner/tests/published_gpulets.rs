@@ -1,5 +1,12 @@
 //! GPUlets' plans, as the published program makes them.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test stops, and says why, when what it needs is not there"
+)]
+
 use ent_planner::published::Mode;
 use ent_planner::published::gpulets::{Decision, Ending, Input, Model, decide};
 use serde_json::Value;

@@ -1,5 +1,7 @@
 //! Plans of the planners that share boards by MPS: legal, and recomputed to the last number.
 
+#![expect(clippy::panic, reason = "a test stops, and says why, when what it needs is not there")]
+
 use ent_lang::Program;
 use ent_performance::{PerformanceSet, verify};
 use ent_plan::diagnostic::{Diagnostic, Sources};
@@ -202,4 +204,14 @@ fn requirements_these_planners_do_not_know_and_boards_they_cannot_share_are_name
     let made = gpulets::plan(&program, &performance, None, asked);
     assert_eq!(made.value.status, Status::Unknown);
     assert!(words(&made.diagnostics)[0].contains("no boards may be shared"));
+}
+
+#[test]
+fn a_share_that_is_not_what_it_says_is_found() {
+    let (program, performance) = world(SPEC);
+    let asked = asked(Mode::Native, LatencyRule::Execution);
+    let mut plan = gpulets::plan(&program, &performance, None, asked).value;
+    plan.gpus[0].instances[0].mps_percent = plan.gpus[0].instances[0].mps_percent.map(|p| p - 5);
+    let wrong = faults(&program, &performance, &plan);
+    assert!(wrong.iter().any(|f| f.contains("batch_times_ms")), "{wrong:#?}");
 }

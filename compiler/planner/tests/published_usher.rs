@@ -1,5 +1,12 @@
 //! Usher's plans, as the published program makes them.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test stops, and says why, when what it needs is not there"
+)]
+
 use ent_planner::published::Mode;
 use ent_planner::published::usher::{Decision, Input, Model, Profile, decide};
 use serde_json::Value;

@@ -3,32 +3,27 @@
 //! Batch starts form a Markov chain on (requests waiting, arrival phase): a batch takes all that wait,
 //! at most `batch`; what arrives meanwhile waits for the next; an executor that finds too few idles
 //! until enough wait or the oldest is out of patience. The chain is solved exactly (up to steps of the
-//! patience timer and, for bursty arrivals, truncation of the queue) by the elimination of Grassmann,
-//! Taksar and Heyman, which subtracts nothing and so loses no digits. For Poisson and Erlang arrivals
-//! everything beyond a full batch is first folded onto the rest by the walk's ladder heights.
+//! patience timer): everything beyond a full batch is folded onto the rest by the walk's ladder heights,
+//! and the rest solved by the elimination of Grassmann, Taksar and Heyman, which subtracts nothing and so
+//! loses no digits.
 //!
 //! Time is counted in mean gaps between arrivals.
 
-use super::ladder::{Ladder, ladder};
+use super::ladder::{Ladder, ladder, ladder_by_levels};
 use super::phases::{Counts, Phases};
 
 /// Steps of the patience timer.
 const TIMER_STEPS: usize = 24;
 
 /// Longest queue that is followed; the tail beyond it is lumped.
-const MOST_LEVELS: usize = 2000;
+const MOST_LEVELS: usize = 100_000;
 
-/// Natural logarithm of the share of queue lengths that truncation may lump.
-const TRUNCATION: f64 = 9.0;
-
-/// The same where longer queues cost little.
-const FINE_TRUNCATION: f64 = 16.0;
+/// Natural logarithm of the share of queue lengths that may be lumped.
+const TRUNCATION: f64 = 16.0;
 
 /// A batch server and its arrivals, in mean gaps.
 pub(super) struct Load<'a> {
     pub(super) phases: &'a Phases,
-    /// Squared coefficient of variation of the gaps.
-    pub(super) variation: f64,
     /// Time of a batch of k at index k - 1, not descending.
     pub(super) times: Vec<f64>,
     /// Patience of the oldest waiting request.
@@ -106,19 +101,12 @@ pub(super) fn solve(load: &Load<'_>, reach: f64) -> Option<Chain> {
     let widest = counts.iter().map(|c| c.first + c.len(m)).max().unwrap_or(1).max(batch + 1);
     let timer = (load.wait > 0.0 && batch > 1).then(|| {
         let step = load.wait / TIMER_STEPS as f64;
-        Timer { step, counts: load.phases.short_or_long(step) }
+        Timer { step, counts: load.phases.counts_in(step) }
     });
-    let mut builder = Builder { load, batch, m, levels: widest, counts, timer };
-    let ladder = if load.phases.is_erlang { ladder(batch * m, full * m as f64) } else { None };
-    let (starts, beyond) = match ladder {
-        Some(ladder) => builder.fold(&ladder, reach),
-        None => {
-            let decay = load.variation.max(0.1) * utilisation / (2.0 * (1.0 - utilisation));
-            let tail = (TRUNCATION * decay).ceil().min(MOST_LEVELS as f64) as usize;
-            builder.levels = widest + tail;
-            (builder.eliminate(widest), 0.0)
-        }
-    };
+    let exact = if load.phases.is_erlang { ladder(batch, m, full) } else { None };
+    let ladder = exact.unwrap_or_else(|| ladder_by_levels(batch, load.phases, &counts[batch - 1], full));
+    let builder = Builder { load, batch, m, levels: widest, counts, timer };
+    let (starts, beyond) = builder.fold(&ladder, reach);
     let (idle, filling) = builder.between(&starts);
     Some(Chain { m, batch, starts, beyond, idle, filling })
 }
@@ -271,15 +259,21 @@ impl Builder<'_> {
     fn fold(&self, ladder: &Ladder, reach: f64) -> (Vec<f64>, f64) {
         let (m, n) = (self.m, self.batch * self.m);
         let above = self.levels * m - n;
-        let falls: Vec<f64> = ladder.descend.iter().rev().copied().collect();
+        let classes = ladder.descend.len();
+        let reversed = |lists: &[Vec<f64>]| -> Vec<Vec<f64>> {
+            lists.iter().map(|list| list.iter().rev().copied().collect()).collect()
+        };
+        let falls = reversed(&ladder.descend);
+        let rises = reversed(&ladder.ascend);
         let mut inside = vec![0.0; n * n];
         let mut visits = vec![0.0; n * above];
         for (s, mut row) in self.boundary().enumerate() {
             for at in (n..row.len()).rev() {
                 let p = row[at];
                 if p > 0.0 {
-                    visits[s * above + at - n] = p * ladder.stay;
-                    for (to, fall) in row[at - n..at].iter_mut().zip(&falls) {
+                    visits[s * above + at - n] = p * ladder.stay[at % classes];
+                    let fall = &falls[at % classes];
+                    for (to, fall) in row[at - fall.len()..at].iter_mut().zip(fall) {
                         *to += p * fall;
                     }
                 }
@@ -289,90 +283,39 @@ impl Builder<'_> {
         let mut starts = stationary(&mut inside, n);
         // Long enough for the tail to have become geometric, and to tell what the caller asks.
         let full = self.load.times[self.batch - 1];
-        let settled = self.batch + 2 * ladder.ascend.len().div_ceil(m);
-        let needed = ((reach / full + 2.0) * self.batch as f64).min(FINE_TRUNCATION / (1.0 - ladder.ratio));
-        let length = settled.max(needed as usize).min(50 * MOST_LEVELS) * m;
-        starts.resize(length, 0.0);
+        let settled = self.batch + 2 * ladder.ascend[0].len().div_ceil(m).max(above / m);
+        let needed = ((reach / full + 2.0) * self.batch as f64).min(TRUNCATION / (1.0 - ladder.ratio));
+        let levels = settled.max(needed as usize).min(MOST_LEVELS);
+        starts.resize(levels * m, 0.0);
         for s in 0..n {
             let weight = starts[s];
             for (to, v) in starts[n..].iter_mut().zip(&visits[s * above..(s + 1) * above]) {
                 *to += weight * v;
             }
         }
-        for at in n..length {
-            let p = starts[at];
-            for (to, rise) in starts[at + 1..].iter_mut().zip(&ladder.ascend) {
-                *to += p * rise;
+        for at in n..levels * m {
+            let rise = &rises[at % classes];
+            let reach = rise.len().min(at - n);
+            let (before, after) = starts.split_at_mut(at);
+            let from = before[at - reach..].iter().zip(&rise[rise.len() - reach..]);
+            after[0] += from.map(|(p, r)| p * r).sum::<f64>();
+        }
+        let level = |starts: &[f64], l: usize| -> f64 { starts[l * m..(l + 1) * m].iter().sum() };
+        // Ladders that were played out have the tail's ratio only nearly; the exact one is known. A tail
+        // that is far off it is one of counts too rare to be followed, at light load.
+        let (last, previous) = (level(&starts, levels - 1), level(&starts, levels - 2));
+        let correction = ladder.ratio * previous / last;
+        if classes > 1 && (0.95..1.05).contains(&correction) {
+            let mut factor = 1.0;
+            for level in starts[n..].chunks_exact_mut(m) {
+                factor *= correction;
+                level.iter_mut().for_each(|p| *p *= factor);
             }
         }
-        let beyond = starts[length - 1] * ladder.ratio / (1.0 - ladder.ratio);
+        let beyond = level(&starts, levels - 1) * ladder.ratio / (1.0 - ladder.ratio);
         let total: f64 = starts.iter().sum::<f64>() + beyond;
         starts.iter_mut().for_each(|p| *p /= total);
         (starts, beyond / total)
-    }
-
-    /// The stationary distribution of the chain with the queue cut off at `levels`.
-    fn eliminate(&self, widest: usize) -> Vec<f64> {
-        let (m, batch) = (self.m, self.batch);
-        let states = self.levels * m;
-        let width = (widest + 1) * m;
-        // Row s holds columns base(s) .. base(s) + width: no batch takes more than `batch` requests.
-        let base = |s: usize| (s / m).saturating_sub(batch) * m;
-        let mut rows = vec![0.0; states * width];
-        for (s, row) in self.boundary().enumerate() {
-            let n = width.min(states);
-            rows[s * width..s * width + n].copy_from_slice(&row[..n]);
-        }
-        let counts = &self.counts[batch - 1];
-        for q in batch + 1..=self.levels {
-            for j in 0..m {
-                let s = (q - 1) * m + j;
-                for (a, matrix) in counts.data.chunks_exact(m * m).enumerate() {
-                    let level = (q - batch + counts.first + a).min(self.levels);
-                    let at = s * width + (level - 1) * m - base(s);
-                    for (i, p) in matrix[j * m..(j + 1) * m].iter().enumerate() {
-                        rows[at + i] += p;
-                    }
-                }
-            }
-        }
-        for n in (1..states).rev() {
-            let low = base(n);
-            let (before, after) = rows.split_at_mut(n * width);
-            let leaving = &after[..n - low];
-            let total: f64 = leaving.iter().sum();
-            let scale = if total > 0.0 { 1.0 / total } else { 0.0 };
-            for i in (0..n).rev() {
-                if base(i) + width <= n {
-                    break;
-                }
-                let row = &mut before[i * width..(i + 1) * width];
-                let offset = base(i);
-                let factor = row[n - offset] * scale;
-                row[n - offset] = factor;
-                if factor > 0.0 {
-                    for (to, p) in row[low - offset..n - offset].iter_mut().zip(leaving) {
-                        *to += factor * p;
-                    }
-                }
-            }
-        }
-        let mut starts = vec![0.0; states];
-        starts[0] = 1.0;
-        for n in 1..states {
-            let mut p = 0.0;
-            for i in (0..n).rev() {
-                let offset = base(i);
-                if offset + width <= n {
-                    break;
-                }
-                p += starts[i] * rows[i * width + n - offset];
-            }
-            starts[n] = p;
-        }
-        let total: f64 = starts.iter().sum();
-        starts.iter_mut().for_each(|p| *p /= total);
-        starts
     }
 }
 

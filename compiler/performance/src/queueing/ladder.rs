@@ -3,28 +3,33 @@
 //! Above a full batch the queue is a random walk, the same at every level. Its Wiener-Hopf factors turn
 //! the unbounded part of the chain into a short recursion, at the same cost however close the load is
 //! to capacity. The descending factor is the polynomial with the roots, within the unit circle, of
-//! `z^down = exp(mean (z - 1))`; the ascending one follows by convolution.
+//! `z^down = exp(mean (z - 1))`; the ascending one follows by convolution. Arrivals of other phases have
+//! matrices for factors, which are found by playing levels out.
 
-use super::phases::poisson;
+use super::phases::{Counts, Phases, poisson};
 use nalgebra::Complex;
 
 /// Error of the descending factor's sum that is still trusted.
 const TRUSTED: f64 = 1e-6;
 
-/// The two ladders of the walk.
+/// The two ladders of the walk. States are counted by request and phase; where the walk is regular only
+/// from one request to the next, there is one of everything for each phase.
 pub(super) struct Ladder {
-    /// Probability that the walk first gets below its start by i, at index i - 1.
-    pub(super) descend: Vec<f64>,
-    /// Expected visits to `d` above, before the walk gets below that, per visit below it, at d - 1.
-    pub(super) ascend: Vec<f64>,
-    /// Expected visits to a level, before the walk gets below it, per first visit.
-    pub(super) stay: f64,
-    /// Queues get longer by one with this ratio of probabilities, in the limit.
+    /// Probability that the walk first gets below its start by `d` states, at d - 1, by phase of the start.
+    pub(super) descend: Vec<Vec<f64>>,
+    /// Expected visits to a state from `d` states below, before the walk gets below it, at d - 1, by phase
+    /// of the state.
+    pub(super) ascend: Vec<Vec<f64>>,
+    /// Expected visits to a state, before the walk gets below it, per first visit.
+    pub(super) stay: Vec<f64>,
+    /// Queues get longer by one request with this ratio of probabilities, in the limit.
     pub(super) ratio: f64,
 }
 
-/// The ladders; `None` when they cannot be had to working precision (an overloaded walk, for one).
-pub(super) fn ladder(down: usize, mean: f64) -> Option<Ladder> {
+/// The ladders of batches of `batch` requests under Erlang arrivals of `m` phases and `mean` of them in a
+/// batch; `None` when they cannot be had to working precision (an overloaded walk, for one).
+pub(super) fn ladder(batch: usize, m: usize, mean: f64) -> Option<Ladder> {
+    let (down, mean) = (batch * m, mean * m as f64);
     if mean.is_nan() || mean >= down as f64 {
         return None;
     }
@@ -43,8 +48,74 @@ pub(super) fn ladder(down: usize, mean: f64) -> Option<Ladder> {
     let rise = |d: usize| -> f64 { (0..=highest - d).map(|i| gain(down + d + i) * touch[i]).sum() };
     let stay = 1.0 / (1.0 - rise(0));
     let ascend = (1..=highest).map(|d| rise(d) * stay).collect();
-    Some(Ladder { descend, ascend, stay, ratio: (-growth(down as f64, mean)).exp() })
+    let ratio = (-growth(down as f64, mean) * m as f64).exp();
+    Some(Ladder { descend: vec![descend], ascend: vec![ascend], stay: vec![stay], ratio })
 }
+
+/// The ladders for any arrivals, `counts` of them in a full batch's time: levels far above are played out
+/// until it hardly matters what is above them.
+pub(super) fn ladder_by_levels(batch: usize, phases: &Phases, counts: &Counts, time: f64) -> Ladder {
+    let m = phases.m;
+    let widest = counts.first + counts.len(m);
+    let up = widest.saturating_sub(batch).max(1);
+    // Levels batch .. bottom are only left upwards; bottom .. top are eliminated.
+    let bottom = batch + up;
+    let top = bottom + up / 2 + PLAYED_OUT;
+    let width = (widest.max(batch) + 1) * m;
+    let base = |s: usize| (s / m - batch) * m;
+    let at = |s: usize| (s - batch * m) * width;
+    let mut rows = vec![0.0; (top - batch) * m * width];
+    for level in batch..top {
+        for j in 0..m {
+            let s = level * m + j;
+            for (a, matrix) in counts.data.chunks_exact(m * m).enumerate() {
+                let to = (level - batch + counts.first + a).min(top - 1);
+                let column = at(s) + to * m - base(s);
+                for (i, p) in matrix[j * m..(j + 1) * m].iter().enumerate() {
+                    rows[column + i] += p;
+                }
+            }
+        }
+    }
+    let mut ladder = Ladder {
+        descend: vec![Vec::new(); m],
+        ascend: vec![Vec::new(); m],
+        stay: vec![0.0; m],
+        ratio: phases.tail_ratio(batch, time),
+    };
+    for n in (bottom * m..top * m).rev() {
+        let low = base(n);
+        let (before, after) = rows.split_at_mut(at(n));
+        let leaving = &after[..n - low];
+        let total: f64 = leaving.iter().sum();
+        let scale = if total > 0.0 { 1.0 / total } else { 0.0 };
+        let is_kept = n < (bottom + 1) * m;
+        if is_kept {
+            ladder.descend[n % m] = leaving.iter().rev().map(|p| p * scale).collect();
+            ladder.stay[n % m] = scale;
+        }
+        for i in (batch * m..n).rev() {
+            let offset = base(i);
+            if offset + width <= n {
+                break;
+            }
+            let row = &mut before[at(i)..at(i) + width];
+            let factor = row[n - offset] * scale;
+            if is_kept {
+                ladder.ascend[n % m].push(factor);
+            }
+            if factor > 0.0 {
+                for (to, p) in row[low - offset..n - offset].iter_mut().zip(leaving) {
+                    *to += factor * p;
+                }
+            }
+        }
+    }
+    ladder
+}
+
+/// Levels played out above the reach of one batch's arrivals.
+const PLAYED_OUT: usize = 24;
 
 fn descending(down: usize, mean: f64) -> Option<Vec<f64>> {
     let n = down as f64;
@@ -161,7 +232,7 @@ mod tests {
     #[test]
     fn descending_heights_match_the_walk_played_out() {
         for (down, mean) in [(1, 0.5), (2, 1.2), (5, 4.0), (8, 3.0)] {
-            let fast = ladder(down, mean).unwrap().descend;
+            let fast = &ladder(down, 1, mean).unwrap().descend[0];
             for (a, b) in fast.iter().zip(descend_slowly(down, mean)) {
                 assert!((a - b).abs() < 1e-6, "{down} {mean}: {a} {b}");
             }
@@ -172,11 +243,28 @@ mod tests {
     fn ladders_exist_from_idle_to_the_brink() {
         for down in [1, 2, 7, 32, 64, 128, 256] {
             for load in [1e-3, 0.1, 0.5, 0.9, 0.99, 0.9999] {
-                let ladder = ladder(down, load * down as f64);
+                let ladder = ladder(down, 1, load * down as f64);
                 let ladder = ladder.unwrap_or_else(|| panic!("{down} at {load}"));
-                assert!(ladder.ratio < 1.0 && ladder.stay >= 1.0);
+                assert!(ladder.ratio < 1.0 && ladder.stay[0] >= 1.0);
             }
         }
-        assert!(ladder(4, 4.0).is_none());
+        assert!(ladder(4, 1, 4.0).is_none());
+    }
+
+    #[test]
+    fn both_ways_to_the_ladders_agree() {
+        for (batch, m, load) in [(1, 1, 0.5), (4, 1, 0.8), (3, 2, 0.6), (6, 3, 0.9)] {
+            let phases = Phases::erlang(m);
+            let time = load * batch as f64;
+            let exact = ladder(batch, m, time).unwrap();
+            let played = ladder_by_levels(batch, &phases, &phases.counts(&[time])[0], time);
+            assert!((exact.ratio - played.ratio).abs() < 1e-9, "{} {}", exact.ratio, played.ratio);
+            for (a, b) in exact.descend[0].iter().zip(&played.descend[0]) {
+                assert!((a - b).abs() < 2e-3, "{batch} {m}: {a} {b}");
+            }
+            for (a, b) in exact.ascend[0].iter().zip(&played.ascend[0]) {
+                assert!((a - b).abs() < 2e-3, "{batch} {m}: {a} {b}");
+            }
+        }
     }
 }

@@ -29,12 +29,15 @@ pub(super) struct Tails {
 }
 
 impl Tails {
-    pub(super) fn new(phases: &Phases, variation: f64, most: usize) -> Self {
+    /// For counts up to `most` and times up to `horizon`; longer ones count as enough for anything.
+    pub(super) fn new(phases: &Phases, most: usize, horizon: f64) -> Self {
+        let variation = phases.variation();
         let spread = variation.sqrt().clamp(0.4, 1.0);
-        let spacing = 0.1 * spread;
         let longest =
             most as f64 + 6.0 * (variation.max(0.2) * most as f64).sqrt() + 6.0 * variation.max(1.0);
-        let n = (longest.sqrt() / spacing).ceil() as usize;
+        let longest = longest.min(horizon);
+        let spacing = (0.1 * spread).min(longest.sqrt() / 24.0);
+        let n = (longest.sqrt() / spacing).ceil() as usize + 1;
         let m = phases.m;
         let mut rows = Vec::with_capacity((n + 1) * most);
         // Fewer than `most` arrivals so far, by (count, phase).
@@ -51,25 +54,10 @@ impl Tails {
                         *slot = *p;
                     }
                 }
-            } else if until > time {
-                let step = phases.short_or_long(until - time);
-                let mut then = vec![0.0; most * m];
-                for (from, row) in now.chunks_exact(m).enumerate() {
-                    for (a, matrix) in step.data.chunks_exact(m * m).enumerate() {
-                        let to = from + step.first + a;
-                        if to >= most {
-                            break;
-                        }
-                        for (i, p) in row.iter().enumerate() {
-                            for (j, x) in matrix[i * m..(i + 1) * m].iter().enumerate() {
-                                then[to * m + j] += p * x;
-                            }
-                        }
-                    }
-                }
-                now = then;
+            } else {
+                phases.evolve(&mut now, 1, most, until - time);
+                time = until;
             }
-            time = until;
             let mut fewer = 0.0;
             for row in now.chunks_exact(m) {
                 fewer += row.iter().sum::<f64>();

@@ -54,3 +54,84 @@ fn round_robin_gives_every_instance_its_share_in_turn() {
     let turns: Vec<usize> = (0..8).map(|_| router.choose(&mut stream)).collect();
     assert_eq!(turns, vec![0, 1, 2, 0, 0, 1, 2, 0]);
 }
+
+/// A plan with one service on two instances, at the highest rates that queueing admits.
+fn plan_at_the_limit(arrivals: &Arrivals, words: &str, bound: f64) -> Plan {
+    let mut plan = ent_plan::plan::sample::plan();
+    let service = plan.services[0].name.clone();
+    plan.services.truncate(1);
+    for (instance, (batch, first)) in plan.gpus[0].instances.iter_mut().zip([(4_usize, 0.4), (2, 0.7)]) {
+        let times: Vec<f64> =
+            (1..=batch).map(|k| first + (1.0 - first) * (k as f64 - 1.0) / (batch as f64 - 1.0)).collect();
+        let one = BatchServer { batch_times: &times, processes: 1, max_wait: 0.0 };
+        instance.service.clone_from(&service);
+        instance.processes = 1;
+        instance.max_wait_ms = 0.0;
+        instance.batch_times_ms = times.iter().map(|t| t * 1e3).collect();
+        instance.batch_energy_j = vec![1.0; batch];
+        instance.rate_rps =
+            crate::queueing::admissible_rate(one, arrivals, 0.99, bound / crate::operate::SAFETY);
+    }
+    let rate = plan.gpus[0].instances.iter().map(|i| i.rate_rps).sum();
+    plan.services[0].rate_rps = rate;
+    plan.services[0].arrivals = words.to_owned();
+    plan.services[0].promised_latency_ms = bound * 1e3;
+    plan
+}
+
+#[test]
+fn promises_at_the_admissible_rates_are_kept_over_pooled_seeds() {
+    for (arrivals, words) in [
+        (Arrivals::Poisson, "poisson"),
+        (Arrivals::Uniform, "uniform"),
+        (Arrivals::Gamma { cv: 0.6 }, "gamma(cv = 0.6)"),
+        (Arrivals::Gamma { cv: 2.0 }, "gamma(cv = 2)"),
+    ] {
+        for bound in [2.5, 5.0] {
+            let plan = plan_at_the_limit(&arrivals, words, bound);
+            let seen: Vec<Simulation> = (0..20)
+                .map(|seed| simulate(&plan, &Options { seed, requests: Some(100_000), ..Options::default() }))
+                .collect();
+            let pooled = pool(&seen, 0).unwrap();
+            assert!(pooled.attainment() >= 0.99, "{words} within {bound}: {}", pooled.attainment());
+            assert!(pooled.count() > 1_900_000);
+        }
+    }
+}
+
+#[test]
+fn a_seed_decides_everything() {
+    let plan = plan_at_the_limit(&Arrivals::Poisson, "poisson", 3.0);
+    let run = |seed| {
+        let seen = simulate(&plan, &Options { seed, requests: Some(20_000), ..Options::default() });
+        serde_json::to_string(&seen).unwrap()
+    };
+    assert_eq!(run(4), run(4));
+    assert_ne!(run(4), run(5));
+}
+
+#[test]
+fn energy_power_and_shares_add_up() {
+    let plan = plan_at_the_limit(&Arrivals::Poisson, "poisson", 3.0);
+    let seen = simulate(&plan, &Options { requests: Some(100_000), ..Options::default() });
+    let service = &seen.services[0];
+    // Every batch costs one joule here.
+    let batches = service.requests as f64 / service.mean_batch;
+    assert!((service.energy_j / batches - 1.0).abs() < 1e-9);
+    let dynamic: f64 = seen.instances.iter().map(|i| i.mean_dynamic_power_w).sum();
+    assert!((dynamic * service.seconds / service.energy_j - 1.0).abs() < 1e-9);
+    let base = plan.gpus[0].base_power_w.unwrap();
+    assert!((seen.gpus[0].mean_power_w.unwrap() - base - dynamic).abs() < 1e-9);
+    for (instance, planned) in seen.instances.iter().zip(&plan.gpus[0].instances) {
+        let share = instance.requests as f64 / service.requests as f64;
+        assert!((share / (planned.rate_rps / plan.services[0].rate_rps) - 1.0).abs() < 0.02);
+    }
+}
+
+#[test]
+fn a_service_without_instances_keeps_nothing() {
+    let mut plan = ent_plan::plan::sample::plan();
+    plan.gpus.clear();
+    let seen = simulate(&plan, &Options::default());
+    assert!(seen.services.iter().all(|s| s.requests == 0 && !s.is_kept));
+}

@@ -31,37 +31,60 @@ struct Refused {
     candidates: usize,
 }
 
+/// What was found for one service: points without a cell, and why others were left out.
+pub(super) struct Usable {
+    points: Vec<(Cell, Point)>,
+    refused: Refused,
+    has_data: bool,
+}
+
+impl Usable {
+    /// Gives the points their cells; a diagnostic when there are none.
+    pub(super) fn settle(
+        self,
+        program: &Program,
+        cells: &mut Cells,
+        wanted: Wanted,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Vec<Point> {
+        let service = &program.services[wanted.service];
+        if self.points.is_empty() && self.has_data {
+            let model = &program.models[service.model.value];
+            diagnostics.push(self.refused.explain(service, model, wanted.rule));
+        }
+        self.points.into_iter().map(|(cell, point)| Point { cell: cells.of(cell), ..point }).collect()
+    }
+}
+
 /// The usable operating points of a service.
 pub(super) fn of_service(
     program: &Program,
     performance: &PerformanceSet,
     classes: &[Class],
-    cells: &mut Cells,
     wanted: Wanted,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Vec<Point> {
+) -> Usable {
     let service = &program.services[wanted.service];
     let model = &program.models[service.model.value];
+    let pin = service.pin.as_ref().map(|p| &p.value);
     let isolated = service.isolate.as_ref().is_some_and(|i| i.value).then_some(wanted.service);
-    let mut refused = Refused::default();
-    let mut points = Vec::new();
-    let mut has_data = false;
+    let mut found = Usable { points: Vec::new(), refused: Refused::default(), has_data: false };
     for (class_index, class) in classes.iter().enumerate() {
         let Some(known) = performance.get(service.model.value, class.board) else { continue };
-        has_data = true;
+        found.has_data = true;
         let board = &program.boards[class.board];
         let node = &program.nodes[class.nodes[0]];
         if class.count == 0 {
             continue;
         }
-        if let Some(pin) = service.pin.as_ref().and_then(|p| p.value.node.as_ref())
-            && pin.value != node.name.value
-        {
-            refused.pin = true;
+        if pin.and_then(|p| p.node.as_ref()).is_some_and(|n| n.value != node.name.value) {
+            found.refused.pin = true;
             continue;
         }
         let whole = (class.sharing == Sharing::Whole).then(|| whole_profile(board)).flatten();
-        for key in candidates(known, board, service.pin.as_ref().map(|p| &p.value)) {
+        let mut keys = candidates(known, board, pin);
+        // Largest batch first within a cell: it usually beats the smaller ones before they are evaluated.
+        keys.sort_by_key(|k| (k.profile, k.clock, k.processes, std::cmp::Reverse(k.batch)));
+        for key in keys {
             if !board.profiles.get(key.profile).is_some_and(|p| p.is_base) {
                 continue;
             }
@@ -74,36 +97,53 @@ pub(super) fn of_service(
             if wanted.needs.base && board.base_power.as_ref().and_then(|b| b.at(key.clock)).is_none() {
                 continue;
             }
-            if !is_pinned(service.pin.as_ref().map(|p| &p.value), board, key) {
-                refused.pin = true;
+            if !is_pinned(pin, board, key) {
+                found.refused.pin = true;
                 continue;
             }
-            refused.candidates += 1;
-            if !fits(model, board, class.sharing, key, &mut refused) {
+            found.refused.candidates += 1;
+            if !fits(model, board, class.sharing, key, &mut found.refused) {
                 continue;
             }
             let Some(prediction) = known.predict(board, key) else { continue };
             if wanted.needs.power && prediction.dynamic_power.is_empty() {
-                refused.power = true;
+                found.refused.power = true;
+                continue;
+            }
+            let slot = if class.sharing == Sharing::Whole { Slot::Whole } else { Slot::Profile(key.profile) };
+            let cell = Cell { class: class_index, isolated, slot, clock: key.clock };
+            let own = found.points.iter().rev().take_while(|(c, _)| *c == cell).map(|(_, p)| p);
+            // No point admits more than its capacity: one that loses even then need not be evaluated.
+            let best = point(key, prediction.capacity(key.processes), &prediction, service, wanted.rule);
+            if own.clone().any(|p| beats(p, &best, wanted.needs)) {
                 continue;
             }
             let rate = admissible(&prediction, key.processes, service, wanted.rule);
             if rate <= 0.0 || !rate.is_finite() {
-                refused.too_slow(&prediction, service, wanted.rule, board, key);
+                found.refused.too_slow(&prediction, service, wanted.rule, board, key);
                 continue;
             }
-            let slot = if class.sharing == Sharing::Whole { Slot::Whole } else { Slot::Profile(key.profile) };
-            let cell = cells.of(Cell { class: class_index, isolated, slot, clock: key.clock });
-            points.push(point(cell, key, rate, &prediction, service, wanted.rule));
+            found.points.push((cell, point(key, rate, &prediction, service, wanted.rule)));
         }
     }
-    if points.is_empty() && has_data {
-        diagnostics.push(refused.explain(service, model, wanted.rule));
-    }
-    points
+    found
 }
 
-fn point(cell: usize, key: PointKey, admissible: f64, prediction: &Prediction, service: &Service, rule: LatencyRule) -> Point {
+/// Whether a point is at least as good as another of its cell in every way that counts.
+fn beats(point: &Point, other: &Point, needs: Needs) -> bool {
+    point.admissible >= other.admissible
+        && (!needs.dynamic || point.dynamic <= other.dynamic)
+        && (!needs.mean || point.energy <= other.energy)
+}
+
+/// A point that has no cell yet.
+fn point(
+    key: PointKey,
+    admissible: f64,
+    prediction: &Prediction,
+    service: &Service,
+    rule: LatencyRule,
+) -> Point {
     let dynamic = prediction.dynamic_power.last().map_or(0.0, |d| d.get());
     let energy = match rule {
         LatencyRule::Execution => {
@@ -115,7 +155,7 @@ fn point(cell: usize, key: PointKey, admissible: f64, prediction: &Prediction, s
             least_energy(prediction, key.processes, promise(service, rule), rate)
         }
     };
-    Point { cell, key, admissible, dynamic, energy: if energy.is_finite() { energy } else { 0.0 } }
+    Point { cell: usize::MAX, key, admissible, dynamic, energy: if energy.is_finite() { energy } else { 0.0 } }
 }
 
 /// A lower bound on the dynamic energy per request (J) at this rate and below.

@@ -65,7 +65,7 @@ pub struct Input {
     pub max_work: u64,
 }
 
-/// Combinations priced by default: far more than the published runs need (below 10⁵).
+/// Combinations priced by default: far more than the published runs need.
 pub const MAX_WORK: u64 = 50_000_000;
 
 /// A board.

@@ -55,6 +55,8 @@ pub(super) fn solve(
     search.run()
 }
 
+mod large;
+
 struct ExactSearch<'a, 'c, 'd> {
     problem: &'a Problem,
     mean: &'a MeanPower<'a>,
@@ -129,7 +131,10 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
         self.report("relaxed", free.value);
         let mut stopped_by = None;
         let mut open = vec![Node { branch: root.clone(), bound: free.value, number: 0 }];
-        if free.boards <= MOST_BOARDS_BRANCHED {
+        let is_large = free.boards > MOST_BOARDS_BRANCHED || self.problem.services.len() > MOST_SERVICES_BRANCHED;
+        if is_large {
+            self.round_and_improve(&root, &free)?;
+        } else {
             // A first plan, from the columns around the relaxed number of boards.
             let near = self.branch_on_boards(&root, &free)?;
             if !near.is_empty() {
@@ -137,7 +142,7 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             }
         }
         let bound = self.least(&open);
-        if !self.is_closed(bound) && !self.control.is_over() {
+        if !is_large && !self.is_closed(bound) && !self.control.is_over() {
             let branch = Branch { boards: hull(&open), ..root };
             self.integer(&branch, None, bound, QUICK_SECONDS)?;
             self.report("first plan", bound);
@@ -475,6 +480,7 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
                 columns: columns.unwrap_or(&self.columns),
                 counted: &self.counted,
                 branch,
+                fixed: &BTreeSet::new(),
                 start: self.incumbent.as_ref().map(|(_, a)| a),
                 bound,
             },
@@ -490,6 +496,8 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
 
 /// Above this many boards, fixing their number gains nothing over the relaxation.
 const MOST_BOARDS_BRANCHED: f64 = 40.0;
+/// With more services than this, plans are rounded and improved before the search branches.
+pub(super) const MOST_SERVICES_BRANCHED: usize = 60;
 /// How many numbers of boards are looked at on each side of the relaxation's own.
 const MOST_BRANCHES: usize = 3;
 /// Time for the first integer program (s).

@@ -6,14 +6,25 @@
 //! share boards, and large rates into equal parts, so that time grows with the number of services only.
 
 use super::Control;
+use super::assign::{Costs, Workspace, assign};
 use super::config::{Config, MeanPower};
 use crate::problem::{Assignment, Problem};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// Pieces planned together.
 const GROUP: usize = 14;
 /// Rounds of improvement of one group.
 const ROUNDS: usize = 60;
+
+/// How long a group is worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effort {
+    /// One start, no shaking: for programs with many groups.
+    Little,
+    /// Several starts, each shaken.
+    Much,
+}
 
 /// One equal part of a service's rate.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +64,7 @@ pub(super) fn solve(problem: &Problem, mean: &MeanPower<'_>, control: &mut Contr
     let n_groups = all.len().div_ceil(GROUP).max(1);
     for group in 0..n_groups {
         let own: Vec<Piece> = all.iter().skip(group).step_by(n_groups).copied().collect();
-        let effort = if n_groups > 40 || control.is_over() { 1 } else { 3 };
+        let effort = if n_groups > 2 || control.is_over() { Effort::Little } else { Effort::Much };
         let group = Group::new(problem, own);
         let best = group.search(&left, effort)?;
         for &pattern in &best.boards {
@@ -96,8 +107,10 @@ impl Grouped {
         for &pattern in &state.boards {
             *self.boards.entry(pattern).or_default() += 1;
         }
-        for (piece, &(_, point)) in group.pieces.iter().zip(&state.slots) {
-            self.points.entry(piece.service).or_default().push(point);
+        for (piece, slot) in group.pieces.iter().zip(&state.slots) {
+            if let Some((_, point)) = slot {
+                self.points.entry(piece.service).or_default().push(*point);
+            }
         }
     }
 
@@ -123,6 +136,8 @@ struct Group<'a> {
     costs: Vec<Vec<(f64, usize)>>,
     /// Cost of leaving a piece out.
     unplaced: f64,
+    /// Room for the assignments, kept between them.
+    room: RefCell<(Vec<f64>, Workspace)>,
 }
 
 /// Boards and what is on them.
@@ -130,8 +145,8 @@ struct Group<'a> {
 struct State {
     /// Patterns, one entry per board.
     boards: Vec<usize>,
-    /// By piece: cell and point.
-    slots: Vec<(usize, usize)>,
+    /// By piece: cell and point, if it has a slot.
+    slots: Vec<Option<(usize, usize)>>,
     cost: f64,
 }
 
@@ -155,7 +170,7 @@ impl<'a> Group<'a> {
             costs.push(row);
         }
         let board = problem.patterns.iter().map(|p| board_cost(problem, p.class, p.base)).fold(0.0, f64::max);
-        Self { problem, pieces, costs, unplaced: 10.0 * (dearest + board * 8.0 + 1.0) }
+        Self { problem, pieces, costs, unplaced: 10.0 * (dearest + board * 8.0 + 1.0), room: RefCell::default() }
     }
 
     /// The cheapest assignment of pieces to the slots of these boards.
@@ -169,32 +184,32 @@ impl<'a> Group<'a> {
                 slots.extend(std::iter::repeat_n(cell, n as usize));
             }
         }
-        // Each piece on its favourite slot, were it alone: a bound that spares most assignments.
-        let mut distinct = slots.clone();
-        distinct.sort_unstable();
-        distinct.dedup();
-        let mut lower = cost;
+        if cost >= best {
+            return None;
+        }
+        let columns = slots.len();
+        let mut room = self.room.borrow_mut();
+        let (matrix, work) = &mut *room;
+        matrix.clear();
         for row in &self.costs {
-            lower += distinct.iter().map(|&c| row[c].0).fold(self.unplaced, f64::min);
-            if lower >= best {
-                return None;
-            }
+            matrix.extend(slots.iter().map(|&cell| row[cell].0));
         }
-        let price = |piece: usize, column: usize| {
-            slots.get(column).map_or(self.unplaced, |&cell| self.costs[piece][cell].0.min(2.0 * self.unplaced))
-        };
-        let columns = super::assign::assign(self.pieces.len(), slots.len() + self.pieces.len(), price);
-        let mut placed = Vec::new();
-        for (piece, &column) in columns.iter().enumerate() {
-            cost += price(piece, column);
-            let cell = slots.get(column).copied().unwrap_or(usize::MAX);
-            placed.push((cell, slots.get(column).map_or(usize::MAX, |&c| self.costs[piece][c].1)));
-        }
-        (cost < best).then_some(State { boards: boards.to_vec(), slots: placed, cost })
+        let costs = Costs { matrix, columns, none: self.unplaced, budget: best - cost };
+        let (total, placed) = assign(self.pieces.len(), &costs, work)?;
+        let slots = placed
+            .iter()
+            .zip(&self.costs)
+            .map(|(column, row)| column.map(|c| (slots[c], row[slots[c]].1)))
+            .collect();
+        Some(State { boards: boards.to_vec(), slots, cost: cost + total })
     }
 
     /// Local search from several starts.
-    fn search(&self, left: &[u32], effort: usize) -> Option<State> {
+    fn search(&self, left: &[u32], effort: Effort) -> Option<State> {
+        let (n_starts, shakes) = match effort {
+            Effort::Little => (1, false),
+            Effort::Much => (3, true),
+        };
         let mut starts: Vec<State> = Vec::new();
         // One board of each pattern at a time, repeated until everything has a slot.
         for (index, pattern) in self.problem.patterns.iter().enumerate() {
@@ -223,10 +238,13 @@ impl<'a> Group<'a> {
         });
         let best = starts
             .into_iter()
-            .take(effort)
-            .map(|start| self.shake(self.descend(start, left), left))
+            .take(n_starts)
+            .map(|start| {
+                let found = self.descend(start, left);
+                if shakes { self.shake(found, left) } else { found }
+            })
             .min_by(|a, b| a.cost.total_cmp(&b.cost).then_with(|| a.boards.cmp(&b.boards)))?;
-        best.slots.iter().all(|s| s.1 != usize::MAX).then_some(best)
+        best.slots.iter().all(Option::is_some).then_some(best)
     }
 
     /// Takes one board away, or two, and lets the rest adapt, while that helps.

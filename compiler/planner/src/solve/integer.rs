@@ -9,6 +9,7 @@ use super::{Control, SolverFault};
 use crate::problem::{Assignment, Problem, Share, Weights};
 use good_lp::solvers::highs::highs as build;
 use good_lp::{Expression, ProblemVariables, SolverModel, Variable, variable};
+use std::collections::BTreeSet;
 use highs::{HighsModelStatus, HighsSolutionStatus};
 
 /// An integer program over given covers.
@@ -24,6 +25,8 @@ pub(super) struct Restricted<'a> {
     pub(super) start: Option<&'a Assignment>,
     /// A valid bound, without the constant.
     pub(super) bound: f64,
+    /// Indices of columns that are taken.
+    pub(super) fixed: &'a BTreeSet<usize>,
 }
 
 /// What an integer program gave.
@@ -43,7 +46,7 @@ struct Columns {
 }
 
 /// Builds the program.
-fn formulate(input: &Restricted<'_>) -> (ProblemVariables, Expression, Vec<good_lp::Constraint>, Columns) {
+fn formulate(input: &Restricted<'_>, whole_covers: bool) -> (ProblemVariables, Expression, Vec<good_lp::Constraint>, Columns) {
     let problem = input.problem;
     let mut variables = ProblemVariables::new();
     let mut columns = Columns { patterns: Vec::new(), covers: Vec::new(), counted: Vec::new() };
@@ -70,8 +73,10 @@ fn formulate(input: &Restricted<'_>) -> (ProblemVariables, Expression, Vec<good_
         }
         columns.patterns.push(v);
     }
-    for config in input.columns {
-        let v = variables.add(variable().integer().min(0.0).max(1.0));
+    for (index, config) in input.columns.iter().enumerate() {
+        let least = if input.fixed.contains(&index) { 1.0 } else { 0.0 };
+        let v = variable().min(least).max(1.0);
+        let v = variables.add(if whole_covers { v.integer() } else { v });
         objective += config.cost * v;
         for (row, &cost) in limits.iter_mut().zip(&config.limits) {
             *row += cost * v;
@@ -149,13 +154,14 @@ fn formulate(input: &Restricted<'_>) -> (ProblemVariables, Expression, Vec<good_
     (variables, objective, constraints, columns)
 }
 
-/// Chooses among covers.
-pub(super) fn restricted(
-    input: Restricted<'_>,
+/// The program as a HiGHS model with its limits set.
+fn model_of(
+    input: &Restricted<'_>,
+    whole_covers: bool,
     control: &Control<'_>,
     seconds: f64,
-) -> Result<Integer, SolverFault> {
-    let (variables, objective, constraints, columns) = formulate(&input);
+) -> Result<(highs::Model, Columns), SolverFault> {
+    let (variables, objective, constraints, columns) = formulate(input, whole_covers);
     let mut model = variables.minimise(objective).using(build);
     for constraint in constraints {
         model.add_constraint(constraint);
@@ -176,6 +182,32 @@ pub(super) fn restricted(
     if let Some(nodes) = control.node_limit {
         model.try_set_option("mip_max_nodes", i32::try_from(nodes).unwrap_or(i32::MAX))?;
     }
+    Ok((model, columns))
+}
+
+/// Whole boards, services split as it suits: how much of each cover is used.
+pub(super) fn whole_boards(
+    input: &Restricted<'_>,
+    control: &Control<'_>,
+    seconds: f64,
+) -> Result<Option<Vec<f64>>, SolverFault> {
+    let (model, columns) = model_of(input, false, control, seconds)?;
+    let solved = model.try_solve()?;
+    if solved.primal_solution_status() != HighsSolutionStatus::Feasible {
+        return Ok(None);
+    }
+    let values = solved.get_solution();
+    let first = columns.patterns.len();
+    Ok(values.columns().get(first..first + columns.covers.len()).map(<[f64]>::to_vec))
+}
+
+/// Chooses among covers.
+pub(super) fn restricted(
+    input: Restricted<'_>,
+    control: &Control<'_>,
+    seconds: f64,
+) -> Result<Integer, SolverFault> {
+    let (mut model, columns) = model_of(&input, true, control, seconds)?;
     if let Some(values) = input.start.and_then(|start| columns.values_of(&input, start)) {
         // A refused start costs time, not truth.
         let _refused = model.try_set_solution(Some(&values), None, None, None);
@@ -211,6 +243,7 @@ pub(super) fn compact(
         branch: &branch,
         start: None,
         bound: f64::NEG_INFINITY,
+        fixed: &BTreeSet::new(),
     };
     let result = restricted(input, control, f64::INFINITY)?;
     let infeasible = result.assignment.is_none() && result.bound == f64::INFINITY;

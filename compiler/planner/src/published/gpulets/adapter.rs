@@ -20,6 +20,9 @@ const LATENCY_RATIO: f64 = 1.1;
 /// Most models that share the time of one share, as the original's configurations say.
 const MOST_MODELS: usize = 2;
 
+/// Boards that are regarded. The original looks at all of them for every share.
+const MOST_BOARDS: usize = 1024;
+
 /// Plans a program like GPUlets, on boards of one kind at their highest measured clock. Without
 /// `interference` shares of a board are taken not to slow each other down. Where the original hangs, crashes
 /// or plans nothing there is no plan in [`Mode::Conformant`]; [`Mode::Native`] leaves services out.
@@ -115,7 +118,7 @@ fn input(
     };
     Input {
         models: services.iter().map(|s| model(*s)).collect(),
-        boards: site.boards as usize,
+        boards: (site.boards as usize).min(MOST_BOARDS),
         partitions: PARTITIONS.to_vec(),
         latency_ratio: LATENCY_RATIO,
         interference: interference.map(|i| i.constants),

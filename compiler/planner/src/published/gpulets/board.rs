@@ -257,7 +257,8 @@ impl<'a> Boards<'a> {
         }
         let mut tenants = share.tenants.clone();
         for other in &mut tenants {
-            other.batch = ((duty * other.throughput / 1000.0) as u32).clamp(1, most_batch(other.model).max(1));
+            other.batch =
+                ((duty * other.throughput / 1000.0) as u32).clamp(1, most_batch(other.model).max(1));
         }
         let throughput = 1000.0 * f64::from(batch) / duty;
         tenants.push(Tenant { model, batch, throughput, rate });

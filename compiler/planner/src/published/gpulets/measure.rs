@@ -73,27 +73,17 @@ impl Rules<'_> {
         }
     }
 
-    /// The rate to plan for; `None` where the original looks for it for ever.
-    pub(super) fn inflated(&self, rate: f64) -> Option<f64> {
-        let is_native = self.mode == Mode::Native;
-        if rate > LARGE_RATE {
-            return Some(if is_native { rate + 2.3263 * rate.sqrt() } else { (1.1 * rate).trunc() });
-        }
-        let mut probability = (-rate).exp();
-        let mut sum = if is_native { probability } else { 0.0 };
-        if is_native && sum >= COVERED {
-            return Some(rate.max(0.0));
-        }
-        // Ten times the rate and a hundred is far in the tail of any rate here.
-        let last = (10.0 * rate) as u32 + 100;
-        for k in 1..=last {
-            probability *= rate / f64::from(k);
-            sum += probability;
-            if sum >= COVERED {
-                return Some(if is_native { f64::from(k).max(rate) } else { f64::from(k + 1) });
+    /// The rate to plan for; `None` where the original looks for it for ever. The original looks at seconds;
+    /// natively a promise longer than a second is the window, or rare requests would be planned for as one
+    /// a second.
+    pub(super) fn inflated(&self, rate: f64, bound_ms: f64) -> Option<f64> {
+        match self.mode {
+            Mode::Conformant => inflated_like_the_original(rate),
+            Mode::Native => {
+                let window = (bound_ms / 1000.0).max(1.0);
+                Some((percentile(rate * window) / window).max(rate))
             }
         }
-        None
     }
 
     /// Time to gather a batch (ms).
@@ -159,7 +149,7 @@ impl Rules<'_> {
     fn utilisation(&self, model: usize, batch: u32) -> Option<(f64, f64)> {
         let batch = batch.min(MOST_BATCH);
         let own = &self.model(model).utilisation;
-        let below = own.iter().filter(|(b, ..)| *b <= batch).next_back();
+        let below = own.iter().rfind(|(b, ..)| *b <= batch);
         let above = own.iter().find(|(b, ..)| *b >= batch);
         match (below, above) {
             (Some(&(b0, l0, m0)), Some(&(b1, l1, m1))) if b1 > b0 => {
@@ -246,4 +236,46 @@ impl Rules<'_> {
         }
         best.1
     }
+}
+
+/// Rates up to [`LARGE_RATE`] become one more than their 99th percentile, in which the probability of no
+/// request at all is forgotten: below 5 req/s the rest never adds up to 99 %.
+fn inflated_like_the_original(rate: f64) -> Option<f64> {
+    if rate > LARGE_RATE {
+        return Some((1.1 * rate).trunc());
+    }
+    counts(rate)
+        .scan(0.0, |sum, (k, p)| {
+            *sum += if k > 0 { p } else { 0.0 };
+            Some((k, *sum))
+        })
+        .find(|(_, sum)| *sum >= COVERED)
+        .map(|(k, _)| f64::from(k + 1))
+}
+
+/// The 99th percentile of a Poisson count with this mean.
+fn percentile(mean: f64) -> f64 {
+    if mean > LARGE_RATE {
+        return mean + 2.3263 * mean.sqrt() + 0.5;
+    }
+    let mut sum = 0.0;
+    for (k, p) in counts(mean) {
+        sum += p;
+        if sum >= COVERED {
+            return f64::from(k);
+        }
+    }
+    mean
+}
+
+/// Counts and their Poisson probabilities, far into the tail.
+fn counts(mean: f64) -> impl Iterator<Item = (u32, f64)> {
+    let last = (10.0 * mean) as u32 + 100;
+    let mut probability = (-mean).exp();
+    (0..=last).map(move |k| {
+        if k > 0 {
+            probability *= mean / f64::from(k);
+        }
+        (k, probability)
+    })
 }

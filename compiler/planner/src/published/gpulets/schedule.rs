@@ -40,11 +40,11 @@ pub(super) fn schedule(input: &Input, mode: Mode) -> Decision {
         }
     }
     if input.interference.is_some() {
-        for model in 0..input.models.len() {
-            if dropped.contains(&model) || boards.has_enough(model, rates[model]) {
+        for (model, &rate) in rates.iter().enumerate() {
+            if dropped.contains(&model) || boards.has_enough(model, rate) {
                 continue;
             }
-            if !boards.retry(model, rates[model]) && mode == Mode::Conformant {
+            if !boards.retry(model, rate) && mode == Mode::Conformant {
                 return Decision { ending: Ending::Empty { model }, gpus: Vec::new(), dropped: Vec::new() };
             }
         }
@@ -76,7 +76,7 @@ fn rate(rules: &Rules<'_>, model: usize) -> Result<f64, Ending> {
         Mode::Conformant => own.rate.trunc(),
         Mode::Native => own.rate,
     };
-    let rate = rules.inflated(asked).ok_or(Ending::Hangs { model })?;
+    let rate = rules.inflated(asked, own.bound_ms).ok_or(Ending::Hangs { model })?;
     if rules.mode == Mode::Conformant && rules.is_served(rate, rate) {
         return Err(Ending::Crashes { model });
     }

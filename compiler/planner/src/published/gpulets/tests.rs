@@ -48,13 +48,15 @@ fn rates_are_inflated_to_their_99th_percentile_or_by_a_tenth() {
     let input = input(Vec::new(), 1);
     let rules = |mode| Rules { input: &input, mode };
     // The probability of nothing is left out, so the sum over 0..=4 req/s never reaches 99 %.
-    assert_eq!(rules(Mode::Conformant).inflated(4.0), None);
-    assert_eq!(rules(Mode::Conformant).inflated(5.0), Some(13.0));
-    assert_eq!(rules(Mode::Conformant).inflated(600.0), Some(660.0));
-    assert_eq!(rules(Mode::Conformant).inflated(695.0), Some(764.0));
+    assert_eq!(rules(Mode::Conformant).inflated(4.0, 100.0), None);
+    assert_eq!(rules(Mode::Conformant).inflated(5.0, 100.0), Some(13.0));
+    assert_eq!(rules(Mode::Conformant).inflated(600.0, 100.0), Some(660.0));
+    assert_eq!(rules(Mode::Conformant).inflated(695.0, 100.0), Some(764.0));
     // The 99th percentiles of 4 and 0.1 requests are 9 and 1.
-    assert_eq!(rules(Mode::Native).inflated(4.0), Some(9.0));
-    assert_eq!(rules(Mode::Native).inflated(0.1), Some(1.0));
+    assert_eq!(rules(Mode::Native).inflated(4.0, 100.0), Some(9.0));
+    assert_eq!(rules(Mode::Native).inflated(0.1, 100.0), Some(1.0));
+    // The 99th percentile of a request in ten seconds is 4.
+    assert_eq!(rules(Mode::Native).inflated(0.1, 10_000.0), Some(0.4));
 }
 
 #[test]

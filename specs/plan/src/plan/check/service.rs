@@ -23,7 +23,8 @@ pub(super) fn check(plan: &Plan, faults: &mut Faults) {
             faults.add(&place, format!("service `{}` is there twice", service.name));
         }
         let own = of_service.get(service.name.as_str()).map_or(&[][..], Vec::as_slice);
-        let served = own.iter().map(|(_, i)| i.rate_rps).sum();
+        // The sum of nothing is -0.
+        let served = own.iter().map(|(_, i)| i.rate_rps).sum::<f64>() + 0.0;
         faults.equal(format!("{place}.served_rps"), "the served rate", service.served_rps, served);
         if !at_most(service.rate_rps, served) {
             let message = format!("{served} req/s are served of {} asked for", service.rate_rps);
