@@ -11,8 +11,8 @@ mod even;
 mod ladder;
 mod phases;
 mod several;
-
 mod sojourn;
+
 #[cfg(test)]
 mod tests;
 

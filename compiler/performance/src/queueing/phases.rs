@@ -222,20 +222,15 @@ impl Phases {
             }
             next.clear();
             next.resize((state.len() + width).min(most.saturating_mul(width)), 0.0);
-            for (at, phases) in state.chunks_exact(m).enumerate() {
-                let to = &mut next[at * m..(at + 1) * m];
-                let mut arriving = 0.0;
-                let mut before = 0.0;
-                for j in 0..m {
-                    to[j] += phases[j] * stay[j] + before * on[j];
-                    arriving += phases[j] * arrive[j];
-                    before = phases[j];
-                }
-                if let Some(to) = next.get_mut(at * m + width..(at + 1) * m + width) {
-                    for (t, s) in to.iter_mut().zip(&self.start) {
-                        *t += arriving * s;
-                    }
-                }
+            let rates = [&stay[..], &on, &arrive, &self.start];
+            match m {
+                2 => jump::<2>(state, &mut next, width, rates),
+                3 => jump::<3>(state, &mut next, width, rates),
+                4 => jump::<4>(state, &mut next, width, rates),
+                5 => jump::<5>(state, &mut next, width, rates),
+                6 => jump::<6>(state, &mut next, width, rates),
+                7 => jump::<7>(state, &mut next, width, rates),
+                _ => jump::<MOST_PHASES>(state, &mut next, width, rates),
             }
             std::mem::swap(state, &mut next);
         }
@@ -259,6 +254,31 @@ impl Phases {
             }
         }
         Counts { first, data }
+    }
+}
+
+/// One jump of a uniformised chain of M phases: stay, go on to the next phase, or arrive and start anew,
+/// one count further.
+fn jump<const M: usize>(state: &[f64], next: &mut [f64], width: usize, rates: [&[f64]; 4]) {
+    let [stay, on, arrive, start] =
+        rates.map(|list| std::array::from_fn::<f64, M, _>(|i| list.get(i).copied().unwrap_or(0.0)));
+    let (phases, _) = state.as_chunks::<M>();
+    let (same, _) = next.as_chunks_mut::<M>();
+    for (to, from) in same.iter_mut().zip(phases) {
+        to[0] = from[0] * stay[0];
+        for j in 1..M {
+            to[j] = from[j] * stay[j] + from[j - 1] * on[j];
+        }
+    }
+    if next.len() <= width {
+        return;
+    }
+    let (further, _) = next[width..].as_chunks_mut::<M>();
+    for (to, from) in further.iter_mut().zip(phases) {
+        let arriving: f64 = (0..M).map(|j| from[j] * arrive[j]).sum();
+        for j in 0..M {
+            to[j] += arriving * start[j];
+        }
     }
 }
 
