@@ -85,7 +85,7 @@ fn draw(comparison: &Comparison, text: &mut String) -> Result<(), Box<dyn std::e
         .x_label_area_size(46)
         .y_label_area_size(64)
         .build_cartesian_2d(least - margin..most + margin, 0.0..highest * 1.08)?;
-    let label = ("sans-serif", 14).into_font().color(&INK);
+    let label = ("sans-serif", 16).into_font().color(&INK);
     chart
         .configure_mesh()
         .x_desc("load (% of the nominal rates)")
@@ -125,7 +125,7 @@ fn legend(
     planners: &[&str],
 ) -> Result<(), Box<dyn std::error::Error>> {
     let x = i32::try_from(SIZE.0).unwrap_or(860) - 138;
-    let style = TextStyle::from(("sans-serif", 14).into_font().color(&INK))
+    let style = TextStyle::from(("sans-serif", 16).into_font().color(&INK))
         .pos(text_anchor::Pos::new(text_anchor::HPos::Left, text_anchor::VPos::Center))
         .transform(FontTransform::None);
     for ((n, planner), y) in planners.iter().enumerate().zip((28..).step_by(24)) {
