@@ -6,7 +6,10 @@ use ent_plan::plan::{LatencyRule, Metric};
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod judging;
 mod values;
+
+pub(crate) use judging::{Compare, CompareFormat, Published, Runs, Simulate, Who};
 
 /// Plan GPU inference for the fewest joules that keep every latency promise, with proof.
 #[derive(Debug, Parser)]
@@ -24,7 +27,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done
   1    something is wrong with what was given: usage, spec, file, plan, or no plan exists
-  2    only with --detailed-exitcode: there are changes
+  2    only with --detailed-exitcode: there are changes, or a promise is broken in simulation
   101  a bug in entc
   130  interrupted";
 
@@ -56,6 +59,10 @@ pub(crate) enum Command {
     Plan(Box<Plan>),
     /// Check a saved plan and show it.
     Show(Show),
+    /// Simulate a plan's queues and see which promises hold.
+    Simulate(Box<Simulate>),
+    /// Plan a spec with several planners and judge the plans side by side.
+    Compare(Box<Compare>),
     /// Explain a diagnostic, or why a service got what it got.
     Explain(Explain),
     /// Print the JSON Schema of a format.
@@ -123,9 +130,9 @@ pub(crate) struct Plan {
     /// What is asked in place of what the spec says.
     #[command(flatten)]
     pub(crate) question: Question,
-    /// Who plans: `optimal` proves how good its plan is, `greedy` is fast.
-    #[arg(long, value_name = "NAME", default_value = "optimal")]
-    pub(crate) planner: String,
+    /// Who plans.
+    #[command(flatten)]
+    pub(crate) who: Who,
     /// Stop when the plan is proven this close to the best: `0.2%`, `0.002`.
     #[arg(long, value_name = "FRACTION", value_parser = values::gap)]
     pub(crate) gap: Option<f64>,

@@ -1,6 +1,6 @@
 //! Arguments → a command carried out → an exit code; one file for each command.
 
-use crate::arguments::{Arguments, CheckFormat, Command, Format, Performance};
+use crate::arguments::{Arguments, CheckFormat, Command, CompareFormat, Format, Performance};
 use crate::exit::{Exit, Stop};
 use crate::render::plan::{Canvas, Detail};
 use crate::render::{diagnostic, json};
@@ -11,13 +11,20 @@ use ent_plan::diagnostic::{Diagnostic, Severity, Sources};
 use std::ffi::OsString;
 
 mod check;
+mod compare;
 mod explain;
 mod fmt;
 mod performance;
 mod plan;
+mod planners;
 mod program;
+mod replay;
 mod schema;
 mod show;
+mod simulate;
+
+pub(crate) use compare::{AtLoad, Comparison, Judged};
+pub(crate) use replay::{Replay, ReplayedService};
 
 /// Carries out a command line.
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
@@ -46,6 +53,8 @@ fn dispatch(command: &Command, terminal: &Terminal) -> Result<Exit, Stop> {
         Command::Fmt(arguments) => fmt::run(arguments, terminal),
         Command::Plan(arguments) => plan::run(arguments, terminal),
         Command::Show(arguments) => show::run(arguments, terminal),
+        Command::Simulate(arguments) => simulate::run(arguments, terminal),
+        Command::Compare(arguments) => compare::run(arguments, terminal),
         Command::Explain(arguments) => explain::run(arguments, terminal),
         Command::Schema(arguments) => schema::run(arguments, terminal),
         Command::Performance(Performance::Fit(arguments)) => performance::fit(arguments, terminal),
@@ -70,6 +79,8 @@ fn wants_json(command: &Command) -> bool {
         Command::Check(arguments) => arguments.format == CheckFormat::Json,
         Command::Plan(arguments) => arguments.format == Format::Json,
         Command::Show(arguments) => arguments.format == Format::Json,
+        Command::Simulate(arguments) => arguments.format == Format::Json,
+        Command::Compare(arguments) => arguments.format == CompareFormat::Json,
         Command::Performance(Performance::Show(arguments)) => arguments.format == Format::Json,
         Command::Fmt(_)
         | Command::Explain(_)

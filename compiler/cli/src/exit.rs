@@ -10,7 +10,7 @@ pub(crate) enum Exit {
     Done,
     /// Something is wrong with what the user gave, or a command that only reads failed.
     Wrong,
-    /// Only with `--detailed-exitcode`: there are changes.
+    /// Only with `--detailed-exitcode`: there are changes, or a promise is broken in simulation.
     Changes,
     /// Stopped by the user.
     Interrupted,

@@ -3,6 +3,7 @@
 pub(crate) mod alternatives;
 pub(crate) mod bar;
 pub(crate) mod board;
+pub(crate) mod comparison;
 pub(crate) mod diagnostic;
 pub(crate) mod json;
 pub(crate) mod line;
@@ -11,6 +12,7 @@ pub(crate) mod plan;
 pub(crate) mod quantity;
 pub(crate) mod sarif;
 pub(crate) mod services;
+pub(crate) mod simulation;
 pub(crate) mod symbols;
 pub(crate) mod table;
 pub(crate) mod totals;

@@ -1,4 +1,4 @@
-//! CSV text → performance tables and carbon series, with every fault at its row.
+//! CSV text → performance tables, carbon series and arrival traces, with every fault at its row.
 //!
 //! Three layouts of measurements are known by their header: entc's own, EnerTune's profile files and
 //! ParvaGPU's. What leaves here is finite, positive and SI: units are checked by arithmetic
@@ -13,8 +13,12 @@ mod column;
 mod judge;
 mod repeat;
 mod row;
+mod trace;
+mod utilisation;
 
 pub use carbon::carbon;
+pub use trace::{Trace, trace};
+pub use utilisation::{ModelUtilisation, utilisation};
 
 /// What the text itself does not say.
 #[derive(Clone, Copy, Debug)]

@@ -151,7 +151,8 @@ pub fn predicted_latency(prediction: &Prediction, processes: u32, promise: Promi
     }
     let times: Vec<f64> = prediction.batch_times.iter().map(|t| t.get()).collect();
     let server = BatchServer { batch_times: &times, processes, max_wait: 0.0 };
-    queueing::behaviour(server, promise.arrivals, rate, promise.percentile).latency + execution_tail(prediction)
+    queueing::behaviour(server, promise.arrivals, rate, promise.percentile).latency
+        + execution_tail(prediction)
 }
 
 /// The operation at an offered rate (req/s) and a given fill wait (s).

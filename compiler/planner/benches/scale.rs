@@ -5,7 +5,7 @@
 //! Services are drawn from the eleven models of the catalogue by a seeded generator: rate × 0.1–2,
 //! promise × 0.8–3 of the published workload's. With `ENT_DATA` set, the measured table is used;
 //! without it, the fitted models. Boards are at least 1.2 × the relaxation's bound.
-#![expect(missing_docs, clippy::unwrap_used, clippy::print_stdout, clippy::indexing_slicing, reason = "a benchmark")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
 use ent_lang::{Options, Program};
 use ent_performance::PerformanceSet;

@@ -10,6 +10,7 @@ use crate::solve::{Control, SolverFault};
 use crate::weights::per_solver_unit;
 use crate::{Planner, solve};
 use ent_lang::Program;
+use ent_lang::program::Spread;
 use ent_performance::PerformanceSet;
 use ent_plan::device::Confidence;
 use ent_plan::diagnostic::{Code, Diagnostic, Span};
@@ -290,6 +291,32 @@ fn amount(metric: Metric, value: f64) -> String {
         Metric::Gpus => format!("{}", value.round()),
         Metric::Cost => format!("{} USD", up(value)),
     }
+}
+
+/// Services whose replicas should be apart and are not.
+pub(crate) fn together(program: &Program, plan: &Plan) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for service in &program.services {
+        let Some(spread) = &service.spread else { continue };
+        let name = &service.name.value;
+        let mut places: Vec<(&str, u32)> = plan
+            .gpus
+            .iter()
+            .flat_map(|g| g.instances.iter().filter(|i| i.service == *name).map(move |_| (g.node.as_str(), g.index)))
+            .map(|(node, index)| if spread.value == Spread::Node { (node, 0) } else { (node, index) })
+            .collect();
+        let n = places.len();
+        places.sort_unstable();
+        places.dedup();
+        if places.len() < n {
+            found.push(
+                Diagnostic::error(Code::PlannerLimitation, spread.span, "this planner could not keep replicas apart")
+                    .label(format!("{n} replicas of `{name}` on {} boards or nodes", places.len()))
+                    .help("give the service `replicas` bounds, or pin its profile"),
+            );
+        }
+    }
+    found
 }
 
 /// What a person should know about a plan that holds.

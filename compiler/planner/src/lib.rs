@@ -25,7 +25,7 @@ use assemble::Making;
 use ent_lang::Program;
 use ent_performance::PerformanceSet;
 use ent_performance::operate::mean_dynamic_power;
-use ent_plan::diagnostic::{Diagnostic, Outcome};
+use ent_plan::diagnostic::{Code, Diagnostic, Outcome};
 use ent_plan::plan::{LatencyRule, Metric, Plan};
 use problem::{Assignment, ClassWeights, LimitRow, Weights};
 use std::cell::RefCell;
@@ -87,9 +87,27 @@ pub fn plan(
     }
     let solution = solve(program, performance, &problem, options.planner, control)?;
     let solution = refine(program, performance, &problem, solution, options.planner, control)?;
-    let plan = emit::emit(&making, &problem, &solution);
+    let mut plan = emit::emit(&making, &problem, &solution);
+    let together = explain::together(program, &plan);
+    if !together.is_empty() {
+        // Counting boards allows more than dealing instances to them can keep; rare, and said.
+        diagnostics.extend(together);
+        let none = Solution { incumbent: None, bound: solution.bound, is_infeasible: false, stopped_by: None };
+        plan = emit::emit(&making, &problem, &none);
+    }
     if solution.incumbent.is_none() && solution.is_infeasible {
         diagnostics.extend(explain::conflict(program, performance, &problem, control)?);
+    }
+    if solution.incumbent.is_none() && options.planner == Planner::Greedy {
+        diagnostics.push(
+            Diagnostic::error(
+                Code::PlannerLimitation,
+                program.objective.minimize.span,
+                "the greedy search met no plan that keeps everything",
+            )
+            .label("it proves nothing: there may be one")
+            .help("plan with `--planner optimal`"),
+        );
     }
     diagnostics.extend(warnings(program, &plan));
     Ok(Outcome { value: plan, diagnostics })

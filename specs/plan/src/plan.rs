@@ -13,7 +13,7 @@ mod check;
 mod metrics;
 pub mod sample;
 
-pub use check::{CheckedPlan, Fault, OPTIMAL_GAP, check};
+pub use check::{CheckedPlan, Fault, OPTIMAL_GAP, check, check_boards};
 pub use metrics::gap;
 
 /// The version of the plan format this crate writes: minor is additive, major is breaking.

@@ -38,6 +38,19 @@ pub(super) fn gap(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A load, as it was written and as a fraction: `50%`, `0.5`.
+pub(super) fn load(text: &str) -> Result<(String, f64), String> {
+    let text = text.trim();
+    let parsed = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|value| value / 100.0),
+        None => text.parse::<f64>(),
+    };
+    match parsed {
+        Ok(load) if (1e-6..=1e6).contains(&load) => Ok((text.to_owned(), load)),
+        _ => Err("write loads above zero, for example `25%,50%,100%`".to_owned()),
+    }
+}
+
 /// A metric by its word.
 pub(super) fn metric() -> impl TypedValueParser<Value = Metric> {
     PossibleValuesParser::new(Metric::ALL.map(Metric::word))
@@ -71,6 +84,15 @@ mod tests {
         assert_eq!((gap("0.2%"), gap("0.002")), (Ok(0.002), Ok(0.002)));
         for wrong in ["", "%", "-1%", "200%", "nan", "x"] {
             assert!(gap(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn loads_are_fractions_above_zero() {
+        assert_eq!(load("50%"), Ok(("50%".to_owned(), 0.5)));
+        assert_eq!(load(" 1.25 "), Ok(("1.25".to_owned(), 1.25)));
+        for wrong in ["", "%", "0", "-1", "nan", "inf", "1e300", "half"] {
+            assert!(load(wrong).is_err(), "{wrong}");
         }
     }
 

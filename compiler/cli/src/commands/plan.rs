@@ -1,5 +1,6 @@
 //! `entc plan`: spec → plan, shown and saved.
 
+use super::planners::{Given, Original, Who, faults};
 use super::program::{Compiled, asked, performance};
 use super::{canvas_err, canvas_out, tell};
 use crate::arguments::{Emit, Format, Plan as Arguments};
@@ -10,8 +11,8 @@ use crate::terminal::{Terminal, Verbosity};
 use crate::{interrupt, report, write};
 use ent_lang::Program;
 use ent_performance::PerformanceSet;
-use ent_plan::diagnostic::{Diagnostic, Severity, Sources};
-use ent_plan::plan::{Metric, Note, Plan, Status, check};
+use ent_plan::diagnostic::{Code, Diagnostic, Severity, Sources};
+use ent_plan::plan::{Fault, LatencyRule, Metric, Note, Plan, Status, check};
 use ent_planner::{Control, PlanOptions, Planner, Progress, SolverFault};
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
@@ -27,24 +28,100 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Result<Exit, St
         return form::ast(&arguments.file, terminal);
     }
     interrupt::listen();
-    let planner = planner(&arguments.planner)?;
+    let who = Who::named(&arguments.who.planner)?;
     let mut compiled = asked(&arguments.file, &arguments.question)?;
-    let wishes = Wishes {
-        options: PlanOptions { planner, metric: None, rule: compiled.latency_rule() },
+    if arguments.emit == Some(Emit::Program) {
+        return form::program(&compiled, terminal);
+    }
+    let given = Given::read(&arguments.who.published, compiled.latency_rule())?;
+    let performance = performance(&mut compiled, arguments.question.table.as_deref())?;
+    let limits = Limits {
         gap: arguments.gap.unwrap_or(0.0),
         time_limit: arguments.question.time_limit.as_secs_f64(),
         node_limit: arguments.node_limit,
     };
-    if arguments.emit == Some(Emit::Program) {
-        return form::program(&compiled, terminal);
-    }
-    let performance = performance(&mut compiled, arguments.question.table.as_deref())?;
     if let Some(form @ (Emit::Problem | Emit::Lp | Emit::Solution)) = arguments.emit {
+        let Who::Own(planner) = who else {
+            return Err(Stop::Refused {
+                code: "usage",
+                message: format!("`{}` has no such form on the way to its plan", who.name()),
+                help: Some("use `--planner optimal`, or `--emit plan`".to_owned()),
+            });
+        };
+        let wishes = limits.wishes(planner, compiled.latency_rule());
         return form::problem(&mut compiled, &performance, &wishes, form, terminal);
     }
     let planned_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let made = solve(&mut compiled, &performance, &wishes, terminal)?;
+    let made = make(who, &given, &mut compiled, &performance, &limits, terminal)?;
     finish(arguments, &made, &planned_at, &compiled.sources, terminal)
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Proven this close to the best is close enough.
+    pub(super) gap: f64,
+    /// Seconds.
+    pub(super) time_limit: f64,
+    /// Nodes of the search tree.
+    pub(super) node_limit: Option<u32>,
+}
+
+impl Limits {
+    fn wishes(self, planner: Planner, rule: LatencyRule) -> Wishes {
+        let Self { gap, time_limit, node_limit } = self;
+        Wishes { options: PlanOptions { planner, metric: None, rule }, gap, time_limit, node_limit }
+    }
+}
+
+/// Plans with whoever is asked.
+pub(super) fn make(
+    who: Who,
+    given: &Given,
+    compiled: &mut Compiled,
+    performance: &PerformanceSet,
+    limits: &Limits,
+    terminal: &Terminal,
+) -> Result<Made, Stop> {
+    match who {
+        Who::Own(planner) => {
+            let wishes = limits.wishes(planner, compiled.latency_rule());
+            solve(compiled, performance, &wishes, terminal)
+        }
+        Who::Published(original) => Ok(by_original(original, given, compiled, performance)),
+    }
+}
+
+/// A published planner's plan, judged and not mended: where it does not hold, that is said.
+fn by_original(
+    original: &Original,
+    given: &Given,
+    compiled: &mut Compiled,
+    performance: &PerformanceSet,
+) -> Made {
+    crate::bug::processing("plan");
+    let started = Instant::now();
+    let (outcome, shared) = original.plan(&compiled.program, performance, given);
+    let seconds = started.elapsed().as_secs_f64();
+    let mut plan = outcome.value;
+    let mut diagnostics = std::mem::take(&mut compiled.diagnostics);
+    diagnostics.extend(outcome.diagnostics);
+    let faults = faults(shared.as_ref().unwrap_or(&compiled.program), performance, &plan);
+    if let Some(first) = faults.first() {
+        let span = compiled.program.objective.minimize.span;
+        diagnostics.push(
+            Diagnostic::error(
+                Code::PlanCheckFailed,
+                span,
+                format!("the plan of `{}` does not hold", original.name),
+            )
+            .label(format!("{} faults; the first: {}: {}", faults.len(), first.place, first.message))
+            .help("plan with `--planner optimal`; a plan that does not hold is not written"),
+        );
+    }
+    plan.assumptions.extend(compiled.assumptions.iter().cloned());
+    plan.diagnostics = diagnostics.iter().map(|diagnostic| note(&compiled.sources, diagnostic)).collect();
+    Made { plan, diagnostics, faults, seconds, is_interrupted: interrupt::is_interrupted() }
 }
 
 /// A plan, what was said about it, and how long it took.
@@ -53,6 +130,8 @@ pub(super) struct Made {
     pub(super) plan: Plan,
     /// Everything said, from the spec's text to the plan.
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// In what the plan does not hold: nothing, for entc's own planners.
+    pub(super) faults: Vec<Fault>,
     /// Seconds of planning.
     pub(super) seconds: f64,
     /// Whether the user stopped it.
@@ -72,18 +151,6 @@ pub(super) struct Wishes {
     pub(super) node_limit: Option<u32>,
 }
 
-fn planner(word: &str) -> Result<Planner, Stop> {
-    if let Some(planner) = Planner::ALL.into_iter().find(|planner| planner.word() == word) {
-        return Ok(planner);
-    }
-    let words: Vec<&str> = Planner::ALL.iter().map(|planner| planner.word()).collect();
-    Err(Stop::Refused {
-        code: "unknown-planner",
-        message: format!("there is no planner `{word}`"),
-        help: Some(format!("use one of: {}", words.join(", "))),
-    })
-}
-
 /// Plans, with the display running, and checks what comes out.
 pub(super) fn solve(
     compiled: &mut Compiled,
@@ -99,12 +166,13 @@ pub(super) fn solve(
     let mut plan = outcome.value;
     let mut diagnostics = std::mem::take(&mut compiled.diagnostics);
     diagnostics.extend(outcome.diagnostics);
+    plan.assumptions.extend(compiled.assumptions.iter().cloned());
     plan.diagnostics = diagnostics.iter().map(|diagnostic| note(&compiled.sources, diagnostic)).collect();
     if has_boards(plan.status) {
         plan = checked(plan);
         verified(&compiled.program, performance, &plan);
     }
-    Ok(Made { plan, diagnostics, seconds, is_interrupted: interrupt::is_interrupted() })
+    Ok(Made { plan, diagnostics, faults: Vec::new(), seconds, is_interrupted: interrupt::is_interrupted() })
 }
 
 /// Runs a search with the clock, the display and Ctrl-C; gives its answer and how long it took. A solver
@@ -174,6 +242,8 @@ fn finish(
     terminal: &Terminal,
 ) -> Result<Exit, Stop> {
     let plan = &made.plan;
+    // A published planner's plan that does not hold is shown all the same.
+    let is_drawn = has_boards(plan.status) && !plan.gpus.is_empty();
     let is_wrong = !has_boards(plan.status) || made.diagnostics.iter().any(|d| d.severity == Severity::Error);
     let file = report::plan_file(plan)?;
     let mut is_changed = true;
@@ -189,11 +259,14 @@ fn finish(
     } else if arguments.format == Format::Json {
         let shown = json::diagnostics(sources, &made.diagnostics);
         terminal.result(&json::text(&report::run_report(plan, made.seconds, planned_at, &shown)))?;
-    } else if !is_wrong {
+    } else if !is_wrong || is_drawn {
         let canvas = canvas_out(terminal, arguments.explain, arguments.summary);
         terminal.result(&render::plan::plan(plan, Some(made.seconds), &canvas))?;
     }
-    if is_wrong {
+    if is_wrong && is_drawn {
+        let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
+        tell(terminal, sources, &made.diagnostics.iter().filter(is_error).cloned().collect::<Vec<_>>());
+    } else if is_wrong {
         terminal.message(&render::plan::status(plan, Some(made.seconds), &canvas_err(terminal)));
         tell(terminal, sources, &made.diagnostics);
     }
@@ -205,7 +278,7 @@ fn finish(
     })
 }
 
-fn has_boards(status: Status) -> bool {
+pub(super) fn has_boards(status: Status) -> bool {
     matches!(status, Status::Optimal | Status::WithinGap | Status::Feasible)
 }
 

@@ -1,13 +1,16 @@
 //! The name of a spec → its program and what is known of its models' performance.
 
+use super::replay::Traces;
 use crate::arguments::Question;
 use crate::exit::Stop;
-use ent_lang::program::{Arrivals, Intensity, Service};
+use ent_lang::program::{Arrivals, Intensity};
 use ent_lang::{Options, Program};
 use ent_performance::PerformanceSet;
+use ent_performance::import::Trace;
 use ent_plan::diagnostic::{Code, Diagnostic, Severity, Sources, Span};
 use ent_plan::plan::LatencyRule;
 use ent_plan::text::{LoadError, MAX_DATA_BYTES, decode};
+use std::collections::BTreeMap;
 
 /// A program, and what was said about it on the way.
 pub(super) struct Compiled {
@@ -17,6 +20,10 @@ pub(super) struct Compiled {
     pub(super) sources: Sources,
     /// Warnings.
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// Gaps of recorded arrivals (s), by service.
+    pub(super) traces: Traces,
+    /// What a plan of it rests on, beyond what planners know.
+    pub(super) assumptions: Vec<String>,
 }
 
 impl Compiled {
@@ -72,15 +79,19 @@ pub(super) fn compile(name: &str, options: &Options) -> Result<Compiled, Stop> {
     crate::bug::processing("program");
     let mut sources = Sources::default();
     let outcome = ent_lang::compile(name, options, &mut crate::load::bytes, &mut sources);
-    let mut compiled =
-        Compiled { program: outcome.value.clone().unwrap_or_default(), sources, diagnostics: Vec::new() };
+    let mut compiled = Compiled {
+        program: outcome.value.clone().unwrap_or_default(),
+        sources,
+        diagnostics: Vec::new(),
+        traces: Traces::new(),
+        assumptions: Vec::new(),
+    };
     compiled.add(outcome.diagnostics)?;
     if outcome.value.is_none() {
         return Err(Stop::refused("syntax", format!("`{name}` is not a program")));
     }
     read_intensity(&mut compiled)?;
-    let traces = compiled.program.services.iter().filter_map(unplanned_trace).collect();
-    compiled.add(traces)?;
+    read_traces(&mut compiled)?;
     Ok(compiled)
 }
 
@@ -127,16 +138,46 @@ fn read_intensity(compiled: &mut Compiled) -> Result<(), Stop> {
     }
 }
 
-/// Recorded arrivals have no queueing model yet; planning them as if they were Poisson would be a guess.
-fn unplanned_trace(service: &Service) -> Option<Diagnostic> {
-    let Arrivals::Trace { file } = &service.arrivals.value else { return None };
-    let message = "recorded arrivals cannot be planned with";
-    Some(
-        Diagnostic::error(Code::PlannerLimitation, service.arrivals.span, message)
-            .label(format!("`{file}` is not read"))
-            .help("give the coefficient of variation of its gaps: `arrivals = gamma(cv = 2)`"),
-    )
+/// Recorded arrivals are planned as independent gamma gaps of the same variation, which the queueing model
+/// knows, and replayed in simulation as they are.
+fn read_traces(compiled: &mut Compiled) -> Result<(), Stop> {
+    let mut known: BTreeMap<String, Option<Trace>> = BTreeMap::new();
+    let mut diagnostics = Vec::new();
+    for service in &mut compiled.program.services {
+        let span = service.arrivals.span;
+        let Arrivals::Trace { file: name } = &service.arrivals.value else { continue };
+        let name = name.clone();
+        let trace = known.entry(name.clone()).or_insert_with(|| {
+            match crate::load::bytes(&name).and_then(|bytes| decode(&bytes, MAX_DATA_BYTES)) {
+                Ok(text) => {
+                    let file = compiled.sources.add(name.as_str(), text.as_str());
+                    let outcome = ent_performance::import::trace(&text, file);
+                    let is_usable = !outcome.has_errors();
+                    diagnostics.extend(outcome.diagnostics);
+                    is_usable.then_some(outcome.value)
+                }
+                Err(error) => {
+                    diagnostics.push(unreadable(&name, error, span));
+                    None
+                }
+            }
+        });
+        let Some(trace) = trace else { continue };
+        let asked = service.name.value.clone();
+        service.arrivals.value = Arrivals::Gamma { cv: trace.cv.clamp(LEAST_CV, MOST_CV) };
+        compiled.assumptions.push(format!(
+            "`{asked}` arrives as recorded in {name}; planned as independent gamma gaps with the same variation, \
+             cv {}",
+            crate::render::quantity::digits(trace.cv, 3)
+        ));
+        compiled.traces.insert(asked, trace.gaps.clone());
+    }
+    compiled.add(diagnostics)
 }
+
+/// The variations that specs may ask for.
+const LEAST_CV: f64 = 0.01;
+const MOST_CV: f64 = 100.0;
 
 fn unreadable(name: &str, error: LoadError, span: Span) -> Diagnostic {
     match error {

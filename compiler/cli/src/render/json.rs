@@ -27,6 +27,18 @@ pub(crate) struct Shown {
     help: Option<String>,
 }
 
+impl Shown {
+    /// Whether it is an error.
+    pub(crate) fn is_error(&self) -> bool {
+        self.severity == "error"
+    }
+
+    /// Message and label in one line.
+    pub(crate) fn in_one_line(&self) -> String {
+        if self.label.is_empty() { self.message.clone() } else { format!("{}: {}", self.message, self.label) }
+    }
+}
+
 /// A stretch of a file. Lines and columns count from one, columns in characters.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Place {

@@ -138,11 +138,16 @@ fn formatting_can_be_checked_without_being_done() {
 }
 
 #[test]
-fn recorded_arrivals_are_refused_and_not_guessed_at() {
+fn recorded_arrivals_must_be_there_and_be_times() {
     let folder = tempfile::tempdir().unwrap();
     let spec = SPEC.replace("p99 <= 100 ms", "p99 <= 100 ms\n  arrivals = trace(\"azure.csv\")");
     std::fs::write(folder.path().join("a.ent"), spec).unwrap();
     let (code, _, err) = told(&run(folder.path(), &["check", "a.ent"]));
     assert_eq!(code, 1);
-    assert!(err.contains("error[planner-limitation]") && err.contains("gamma(cv"), "{err}");
+    assert!(err.contains("error[missing-file]") && err.contains("azure.csv"), "{err}");
+    std::fs::write(folder.path().join("azure.csv"), "TIMESTAMP,Tokens\n2023-11-16 18:17:03.9799600,1\nx,2\n")
+        .unwrap();
+    let (code, _, err) = told(&run(folder.path(), &["check", "a.ent"]));
+    assert_eq!(code, 1);
+    assert!(err.contains("error[measurement-row]") && err.contains("row 3"), "{err}");
 }

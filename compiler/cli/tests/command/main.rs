@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot run has failed")]
 
 mod bad_input;
+mod compare;
 mod performance;
 mod plan_file;
 mod run;
+mod simulate;
 mod streams;
 mod usage;

@@ -4,6 +4,7 @@ use super::Mode;
 use crate::assemble::{BoardChoice, InstanceChoice, Making, Proof, assemble};
 use ent_lang::Program;
 use ent_lang::program::Node;
+use ent_performance::operate::MAX_UTILISATION;
 use ent_performance::{ModelPerformance, PerformanceSet, ShareKey};
 use ent_plan::diagnostic::{Code, Diagnostic, Outcome};
 use ent_plan::plan::{LatencyRule, Metric, Plan, Sharing};
@@ -283,9 +284,14 @@ impl Planning<'_> {
             }
             instances.push(own);
         }
+        // What is more than the shares can carry is not served.
+        let most = match self.asked.rule {
+            LatencyRule::Execution => 1.0,
+            LatencyRule::Queueing => MAX_UTILISATION,
+        };
         for instance in instances.iter_mut().flatten() {
             let rate = program.services[instance.service].rate.value.get();
-            instance.rate *= rate / carried[instance.service];
+            instance.rate *= (rate / carried[instance.service]).min(most);
         }
         let mut slots = site.nodes.iter().flat_map(|&n| (0..program.nodes[n].count.value).map(move |_| n));
         let used = instances.into_iter().filter(|own| !own.is_empty());

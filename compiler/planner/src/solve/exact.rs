@@ -37,7 +37,7 @@ pub(super) const NO_GAP: f64 = 1e-6;
 pub(super) fn solve(
     problem: &Problem,
     mean: &MeanPower<'_>,
-    start: Option<Assignment>,
+    start: Start,
     control: &mut Control<'_>,
 ) -> Result<Solution, SolverFault> {
     let counted: Vec<bool> = problem
@@ -49,13 +49,25 @@ pub(super) fn solve(
         })
         .collect();
     let mut search = ExactSearch::new(problem, mean, counted, control)?;
-    if let Some(start) = start {
-        search.offer(start)?;
+    for assignment in start.assignment.into_iter().chain(start.others) {
+        search.offer(assignment)?;
     }
+    search.floor = start.floor.map_or(f64::NEG_INFINITY, |f| f - problem.objective.constant);
     search.run()
 }
 
 mod large;
+
+/// What is known before the search.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Start {
+    /// A plan.
+    pub(super) assignment: Option<Assignment>,
+    /// More plans.
+    pub(super) others: Vec<Assignment>,
+    /// No plan is better than this, with the constant.
+    pub(super) floor: Option<f64>,
+}
 
 struct ExactSearch<'a, 'c, 'd> {
     problem: &'a Problem,
@@ -67,6 +79,8 @@ struct ExactSearch<'a, 'c, 'd> {
     known: BTreeSet<(usize, Vec<usize>)>,
     incumbent: Option<(f64, Assignment)>,
     constant: f64,
+    /// A bound known before the search, without the constant.
+    floor: f64,
 }
 
 impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
@@ -86,6 +100,7 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             known: BTreeSet::new(),
             incumbent: None,
             constant: problem.objective.constant,
+            floor: f64::NEG_INFINITY,
         })
     }
 
@@ -125,9 +140,10 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
 
     fn run(mut self) -> Result<Solution, SolverFault> {
         let root = Branch::root(self.problem);
-        let Some(free) = self.relax()? else {
+        let Some(mut free) = self.relax()? else {
             return Ok(Solution { incumbent: None, bound: None, is_infeasible: true, stopped_by: None });
         };
+        free.value = free.value.max(self.floor);
         self.report("relaxed", free.value);
         let mut stopped_by = None;
         let mut open = vec![Node { branch: root.clone(), bound: free.value, number: 0 }];
@@ -446,6 +462,9 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             let found = self.search(service, prices, -slack, keep);
             let mut configs = Vec::new();
             for Cover { points, .. } in &found.covers {
+                if self.control.is_over() && !configs.is_empty() {
+                    break;
+                }
                 let mut key = points.clone();
                 key.sort_unstable();
                 if self.known.insert((service, key)) {

@@ -124,6 +124,23 @@ fn formulate(input: &Restricted<'_>, whole_covers: bool) -> (ProblemVariables, E
     for service in services {
         constraints.push(service.geq(1.0));
     }
+    for group in problem.apart() {
+        let mut row = Expression::default();
+        for (config, &v) in input.columns.iter().zip(&columns.covers).filter(|(c, _)| c.service == group.service) {
+            let n: u32 = config.cells.iter().filter(|(c, _)| group.cells.contains(c)).map(|(_, n)| n).sum();
+            row += f64::from(n) * v;
+        }
+        let points = &problem.services[group.service].points;
+        for (point, &(n, _)) in points.iter().zip(&columns.counted[group.service]) {
+            if group.cells.contains(&point.cell) {
+                row += n;
+            }
+        }
+        for &pattern in &group.patterns {
+            row -= columns.patterns[pattern];
+        }
+        constraints.push(row.leq(if group.patterns.is_empty() { f64::from(group.most) } else { 0.0 }));
+    }
     for (class, bounds) in input.branch.clocks.iter().enumerate() {
         let most = problem.classes[class].count;
         for (clock, &(low, high)) in clocks_of(problem, class).into_iter().zip(bounds) {

@@ -74,6 +74,18 @@ pub fn check(plan: Plan) -> Result<CheckedPlan, Vec<Fault>> {
     if faults.0.is_empty() { Ok(CheckedPlan(plan)) } else { Err(faults.0) }
 }
 
+/// The part of [`check`] that is about boards alone: whether they can be set up as the plan says, whatever
+/// then runs on them.
+#[must_use]
+pub fn check_boards(plan: &Plan) -> Vec<Fault> {
+    let mut faults = Faults::default();
+    geometry::boards(plan, &mut faults);
+    if faults.0.is_empty() {
+        geometry::check(plan, &mut faults);
+    }
+    faults.0
+}
+
 /// The faults found so far.
 #[derive(Default)]
 struct Faults(Vec<Fault>);

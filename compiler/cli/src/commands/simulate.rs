@@ -1,0 +1,110 @@
+//! `entc simulate`: plan (or spec → plan) → what its promises do under simulated arrivals.
+
+use super::plan::{Limits, has_boards, make};
+use super::planners::{Given, Who, nothing_asked};
+use super::program::{asked, performance};
+use super::replay::{Replay, Traces, replay};
+use super::{canvas_err, canvas_out, show, tell};
+use crate::arguments::{Format, Simulate};
+use crate::exit::{Exit, Stop};
+use crate::render::{self, json};
+use crate::terminal::Terminal;
+use ent_plan::diagnostic::Sources;
+use ent_plan::plan::{FORMAT_VERSION, Plan};
+use serde_json::json;
+
+/// Simulates and reports.
+pub(super) fn run(arguments: &Simulate, terminal: &Terminal) -> Result<Exit, Stop> {
+    let is_saved = arguments.file == "-" || arguments.file.to_lowercase().ends_with(".json");
+    let (plan, mut traces) = if is_saved {
+        nothing_asked(&arguments.question)?;
+        (show::read(&arguments.file)?, Traces::new())
+    } else {
+        match planned(arguments, terminal)? {
+            Ok(planned) => planned,
+            Err(exit) => return Ok(exit),
+        }
+    };
+    recorded(&arguments.traces, &plan, &mut traces, terminal)?;
+    crate::bug::processing("simulation");
+    let replay = replay(&plan, &arguments.runs, &traces);
+    let text = match arguments.format {
+        Format::Json => json::text(&report(&plan, &replay)),
+        Format::Human => render::simulation::simulation(&plan, &replay, &canvas_out(terminal, false, false)),
+    };
+    terminal.result(&text)?;
+    let is_broken = replay.services.iter().any(|service| !service.is_kept);
+    Ok(if is_broken && arguments.detailed_exitcode { Exit::Changes } else { Exit::Done })
+}
+
+/// Plans the spec; an exit code where there is no plan to simulate.
+fn planned(arguments: &Simulate, terminal: &Terminal) -> Result<Result<(Plan, Traces), Exit>, Stop> {
+    crate::interrupt::listen();
+    let who = Who::named(&arguments.who.planner)?;
+    let mut compiled = asked(&arguments.file, &arguments.question)?;
+    let given = Given::read(&arguments.who.published, compiled.latency_rule())?;
+    let performance = performance(&mut compiled, arguments.question.table.as_deref())?;
+    let time_limit = arguments.question.time_limit.as_secs_f64();
+    let limits = Limits { gap: 0.0, time_limit, node_limit: None };
+    let made = make(who, &given, &mut compiled, &performance, &limits, terminal)?;
+    tell(terminal, &compiled.sources, &made.diagnostics);
+    if made.is_interrupted {
+        return Ok(Err(Exit::Interrupted));
+    }
+    if !has_boards(made.plan.status) {
+        terminal.message(&render::plan::status(&made.plan, Some(made.seconds), &canvas_err(terminal)));
+        if arguments.format == Format::Json {
+            let shown = json::diagnostics(&compiled.sources, &made.diagnostics);
+            terminal.result(&json::Report::new(shown).text())?;
+        }
+        return Ok(Err(Exit::Wrong));
+    }
+    Ok(Ok((made.plan, compiled.traces)))
+}
+
+/// Reads the recorded arrivals that the command line names: `FILE` for every service, `SERVICE=FILE` for one.
+fn recorded(words: &[String], plan: &Plan, traces: &mut Traces, terminal: &Terminal) -> Result<(), Stop> {
+    for word in words {
+        let is_service = |name: &str| plan.services.iter().any(|s| s.name == name.trim());
+        let (names, file) = match word.split_once('=') {
+            Some((name, file)) if is_service(name) => (vec![name.trim().to_owned()], file),
+            Some((name, _)) if !std::path::Path::new(word).exists() => {
+                let known: Vec<&str> = plan.services.iter().map(|s| s.name.as_str()).collect();
+                return Err(Stop::Refused {
+                    code: "unknown-name",
+                    message: format!("the plan has no service `{}`", name.trim()),
+                    help: Some(format!("use one of: {}", known.join(", "))),
+                });
+            }
+            _ => (plan.services.iter().map(|s| s.name.clone()).collect(), word.as_str()),
+        };
+        let text = crate::load::text(file)?;
+        let mut sources = Sources::default();
+        let id = sources.add(file, text.as_str());
+        let outcome = ent_performance::import::trace(&text, id);
+        if outcome.has_errors() {
+            return Err(Stop::Diagnostics { sources, diagnostics: outcome.diagnostics });
+        }
+        tell(terminal, &sources, &outcome.diagnostics);
+        for name in names {
+            traces.insert(name, outcome.value.gaps.clone());
+        }
+    }
+    Ok(())
+}
+
+/// What `--format json` prints.
+fn report(plan: &Plan, replay: &Replay) -> serde_json::Value {
+    let mut report = json!({
+        "format_version": FORMAT_VERSION,
+        "program": plan.program,
+        "planner": plan.planner,
+        "latency_rule": plan.latency_rule,
+        "predicted_mean_power_w": plan.gpus.iter().map(|g| g.mean_power_w).sum::<Option<f64>>(),
+        "is_kept": replay.services.iter().all(|s| s.is_kept),
+    });
+    if let (Some(all), Some(more)) = (report.as_object_mut(), json!(replay).as_object()) {
+        all.extend(more.clone());
+    }
+    report
+}
