@@ -40,7 +40,7 @@ pub struct Question<'a> {
     pub gap: f64,
     /// Nodes of the search tree.
     pub node_limit: Option<u32>,
-    /// Seconds; none but [`PATIENCE_S`] when `None`.
+    /// Seconds; none but `PATIENCE_S` when `None`.
     pub time_limit: Option<f64>,
 }
 
