@@ -40,7 +40,7 @@ pub struct Question<'a> {
     pub gap: f64,
     /// Nodes of the search tree.
     pub node_limit: Option<u32>,
-    /// Seconds; none but [`PATIENCE_S`] when `None`.
+    /// Seconds; none but `PATIENCE_S` when `None`.
     pub time_limit: Option<f64>,
 }
 
@@ -128,7 +128,8 @@ pub fn data(test: &str) -> Option<PathBuf> {
 pub fn ask(name: &str, question: &Question<'_>) -> Answer {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-        let asked = thread.spawn_scoped(scope, || answer(name, question)).map(std::thread::ScopedJoinHandle::join);
+        let asked =
+            thread.spawn_scoped(scope, || answer(name, question)).map(std::thread::ScopedJoinHandle::join);
         match asked {
             Ok(Ok(answer)) => answer,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),

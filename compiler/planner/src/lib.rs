@@ -10,10 +10,10 @@ mod assemble;
 mod emit;
 pub mod explain;
 pub mod formulate;
+pub mod lp;
 pub mod problem;
 pub mod published;
 pub mod solve;
-pub mod lp;
 mod weights;
 
 pub use formulate::formulate;
@@ -79,8 +79,14 @@ pub fn plan(
 ) -> Result<Outcome<Plan>, SolverFault> {
     let metric = options.metric.unwrap_or(program.objective.minimize.value);
     let Outcome { value: problem, mut diagnostics } = formulate(program, performance, metric, options.rule);
-    let making =
-        Making { program, performance, planner: options.planner.word(), metric, rule: options.rule, gap: control.gap };
+    let making = Making {
+        program,
+        performance,
+        planner: options.planner.word(),
+        metric,
+        rule: options.rule,
+        gap: control.gap,
+    };
     if diagnostics.iter().any(|d| d.severity == ent_plan::diagnostic::Severity::Error) {
         let solution = Solution { incumbent: None, bound: None, is_infeasible: true, stopped_by: None };
         return Ok(Outcome { value: emit::emit(&making, &problem, &solution), diagnostics });
@@ -92,7 +98,8 @@ pub fn plan(
     if !together.is_empty() {
         // Counting boards allows more than dealing instances to them can keep; rare, and said.
         diagnostics.extend(together);
-        let none = Solution { incumbent: None, bound: solution.bound, is_infeasible: false, stopped_by: None };
+        let none =
+            Solution { incumbent: None, bound: solution.bound, is_infeasible: false, stopped_by: None };
         plan = emit::emit(&making, &problem, &none);
     }
     if solution.incumbent.is_none() && solution.is_infeasible {
@@ -138,7 +145,12 @@ pub fn solve(
             .get(asked.model.value, board)
             .and_then(|m| m.predict(&program.boards[board], p.key))
             .and_then(|prediction| {
-                mean_dynamic_power(&prediction, p.key.processes, formulate::promise(asked, problem.rule), rate)
+                mean_dynamic_power(
+                    &prediction,
+                    p.key.processes,
+                    formulate::promise(asked, problem.rule),
+                    rate,
+                )
             })
             .unwrap_or(p.energy * rate);
         known.borrow_mut().insert(key, watts);
@@ -163,7 +175,10 @@ fn refine(
     control: &mut Control<'_>,
 ) -> Result<Solution, SolverFault> {
     let Some(best) = solution.incumbent.as_ref() else { return Ok(solution) };
-    if !matches!(problem.metric, Metric::Gpus | Metric::Cost) || planner != Planner::Optimal || control.is_over() {
+    if !matches!(problem.metric, Metric::Gpus | Metric::Cost)
+        || planner != Planner::Optimal
+        || control.is_over()
+    {
         return Ok(solution);
     }
     if problem.services.iter().any(|s| s.points.iter().any(|p| p.dynamic <= 0.0))
@@ -176,7 +191,11 @@ fn refine(
     second.metric = Metric::Energy;
     second.objective = Weights {
         constant: 0.0,
-        classes: problem.classes.iter().map(|_| ClassWeights { base: 1.0, mean: 1.0, ..ClassWeights::default() }).collect(),
+        classes: problem
+            .classes
+            .iter()
+            .map(|_| ClassWeights { base: 1.0, mean: 1.0, ..ClassWeights::default() })
+            .collect(),
     };
     second.limits.push(LimitRow {
         metric: problem.metric,

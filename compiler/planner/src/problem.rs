@@ -338,7 +338,10 @@ impl Problem {
                     .sum()
             });
             if instances > boards as usize {
-                wrong.push(Violation(format!("{}: {instances} replicas on {boards} boards apart", service.name)));
+                wrong.push(Violation(format!(
+                    "{}: {instances} replicas on {boards} boards apart",
+                    service.name
+                )));
             }
         }
         for (cell, free) in free.iter().enumerate() {

@@ -105,10 +105,10 @@ pub fn optimal(
     if problem.rule == LatencyRule::Queueing && config::uses_mean(problem) {
         // Exact mean powers take an evaluation of a queue each. Points know a lower bound on theirs: a
         // search with those is quick, its bound holds, and its plan is where the exact search starts.
-        let optimistic = |service: usize, point: usize, rate: f64| {
-            problem.services[service].points[point].energy * rate
-        };
-        let time_limit = control.time_limit.map(|_| (control.elapsed)() + QUICK_SHARE * control.seconds_left());
+        let optimistic =
+            |service: usize, point: usize, rate: f64| problem.services[service].points[point].energy * rate;
+        let time_limit =
+            control.time_limit.map(|_| (control.elapsed)() + QUICK_SHARE * control.seconds_left());
         let mut quick = Control {
             gap: control.gap.max(QUICK_GAP),
             time_limit,

@@ -19,7 +19,11 @@ fn within(answer: &Answer, gap: f64) -> &Plan {
     assert!(plan.objective.bound <= plan.objective.value);
     for service in &plan.services {
         assert!(service.served_rps >= service.rate_rps * (1.0 - 1e-9), "{}", service.name);
-        assert!(service.predicted_latency_ms.is_some_and(|ms| ms <= service.promised_latency_ms), "{}", service.name);
+        assert!(
+            service.predicted_latency_ms.is_some_and(|ms| ms <= service.promised_latency_ms),
+            "{}",
+            service.name
+        );
     }
     plan
 }
@@ -45,7 +49,8 @@ fn the_carbon_example_counts_its_own_day() {
     let answer = example("carbon", &Question { gap: 0.08, ..Question::default() });
     let plan = within(&answer, 0.08);
     let day = ent_tests::read("examples/carbon/day.csv");
-    let values: Vec<f64> = day.lines().filter_map(|line| line.rsplit(',').next()?.trim().parse().ok()).collect();
+    let values: Vec<f64> =
+        day.lines().filter_map(|line| line.rsplit(',').next()?.trim().parse().ok()).collect();
     assert_eq!(values.len(), 24);
     let mean = values.iter().sum::<f64>() / 24.0;
     let used = plan.accounting.carbon_intensity_g_per_kwh.unwrap();
@@ -73,8 +78,7 @@ fn the_scenario_of_measured_tables_takes_two_boards() {
     if data("examples/parvagpu").is_none() {
         return;
     }
-    let answer =
-        example("parvagpu", &Question { rule: Some(LatencyRule::Execution), ..Question::default() });
+    let answer = example("parvagpu", &Question { rule: Some(LatencyRule::Execution), ..Question::default() });
     let plan = within(&answer, 0.0);
     assert_eq!((plan.status, plan.gpus.len()), (Status::Optimal, 2));
     assert_eq!(plan.metrics.power_w, None, "the tables have no power");
@@ -99,7 +103,8 @@ fn promises_that_conflict_are_named_with_what_would_mend_them() {
     assert!(help.contains("for `classify`") && help.contains("for `search`"), "{help}");
     says("infeasible", "2 boards of `a100-80gb-pcie` instead of 1");
     // The first change that the help names does mend it.
-    let text = ent_tests::read("examples/infeasible/program.ent").replace("a100_80gb_pcie x 1", "a100_80gb_pcie x 2");
+    let text = ent_tests::read("examples/infeasible/program.ent")
+        .replace("a100_80gb_pcie x 1", "a100_80gb_pcie x 2");
     let texts = [("program.ent".to_owned(), text)].into_iter().collect();
     ask("program.ent", &Question { texts, planner: Planner::Greedy, ..Question::default() }).kept();
 }

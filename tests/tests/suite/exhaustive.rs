@@ -5,8 +5,8 @@
 //! everything that could run on each instance. Only what an instance can do comes from the same place.
 
 use crate::small::{Row, World, boards, service};
-use ent_performance::operate::{Promise, admissible, operate};
 use ent_performance::PointKey;
+use ent_performance::operate::{Promise, admissible, operate};
 use ent_plan::device::layouts;
 use ent_plan::plan::{LatencyRule, Metric, Status};
 use ent_plan::units::Megahertz;

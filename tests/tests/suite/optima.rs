@@ -72,11 +72,7 @@ fn two_services_share_one_board() {
 
 #[test]
 fn nothing_fits_beside_two_instances_of_three_slices() {
-    let rows = vec![
-        row(0, 3, 1000, 100.0, 20.0),
-        row(1, 3, 1000, 100.0, 20.0),
-        row(2, 1, 1000, 30.0, 5.0),
-    ];
+    let rows = vec![row(0, 3, 1000, 100.0, 20.0), row(1, 3, 1000, 100.0, 20.0), row(2, 1, 1000, 30.0, 5.0)];
     // 3g + 3g + 1g has seven compute slices and nine memory slices: a second board is needed.
     let services = vec![service(90.0, ""), service(90.0, ""), service(10.0, "")];
     let world = world(services, rows, 3, "minimize gpus");
@@ -88,11 +84,7 @@ fn nothing_fits_beside_two_instances_of_three_slices() {
 fn a_clock_belongs_to_the_whole_board() {
     // s0 needs 1000 MHz. s1 would draw 10 W at 500 MHz, but on a board of its own: 60 + 20 + 40 + 10.
     // On the board of s0 it draws 35 W: 60 + 20 + 35.
-    let rows = vec![
-        row(0, 3, 1000, 100.0, 20.0),
-        row(1, 3, 500, 50.0, 10.0),
-        row(1, 3, 1000, 80.0, 35.0),
-    ];
+    let rows = vec![row(0, 3, 1000, 100.0, 20.0), row(1, 3, 500, 50.0, 10.0), row(1, 3, 1000, 80.0, 35.0)];
     let services = vec![service(90.0, ""), service(40.0, "")];
     proven(&world(services.clone(), rows.clone(), 2, "minimize power"), 115.0);
     // Were s1 to draw 70 W there, two boards would be better.
@@ -159,11 +151,7 @@ fn requirements_on_replicas_and_company_are_paid_for() {
 
 #[test]
 fn pins_are_kept_whatever_they_cost() {
-    let rows = vec![
-        row(0, 3, 1000, 100.0, 20.0),
-        row(0, 7, 1000, 200.0, 55.0),
-        row(0, 3, 500, 60.0, 8.0),
-    ];
+    let rows = vec![row(0, 3, 1000, 100.0, 20.0), row(0, 7, 1000, 200.0, 55.0), row(0, 3, 500, 60.0, 8.0)];
     let plan = |more: &'static str, optimum: f64| {
         proven(&world(vec![service(50.0, more)], rows.clone(), 1, "minimize power"), optimum)
     };
@@ -226,7 +214,8 @@ fn what_cannot_be_is_explained_by_what_conflicts_and_nothing_else() {
     // only two slices beside one of the others.
     let mut rows = rows;
     rows.push(row(2, 2, 1000, 50.0, 5.0));
-    let world = world(vec![service(90.0, ""), service(90.0, ""), service(10.0, "")], rows, 1, "minimize gpus");
+    let world =
+        world(vec![service(90.0, ""), service(90.0, ""), service(10.0, "")], rows, 1, "minimize gpus");
     let answer = infeasible(&world);
     let error = answer.errors().next().unwrap();
     let said = std::iter::once(&error.primary).chain(&error.secondary);

@@ -46,8 +46,7 @@ fn reported(answer: &Answer) -> Vec<Expectation> {
 fn judge(fence: &Fence, texts: &BTreeMap<String, String>) -> String {
     let mut texts = texts.clone();
     texts.insert("program.ent".to_owned(), fence.text.clone());
-    let expected: Vec<Expectation> =
-        texts.iter().flat_map(|(name, text)| expectations(name, text)).collect();
+    let expected: Vec<Expectation> = texts.iter().flat_map(|(name, text)| expectations(name, text)).collect();
     let mut question = Question { texts, ..Question::default() };
     if fence.words.iter().any(|word| word == "execution") {
         question.rule = Some(ent_plan::plan::LatencyRule::Execution);

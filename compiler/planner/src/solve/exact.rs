@@ -113,7 +113,8 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
         if !self.problem.violations(&assignment).is_empty() {
             return Ok(());
         }
-        let value = exact_value(self.problem, &self.problem.objective, &assignment, self.mean) - self.constant;
+        let value =
+            exact_value(self.problem, &self.problem.objective, &assignment, self.mean) - self.constant;
         if value < self.upper() {
             for (service, shares) in assignment.shares.iter().enumerate() {
                 let points = points_of(shares);
@@ -147,7 +148,8 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
         self.report("relaxed", free.value);
         let mut stopped_by = None;
         let mut open = vec![Node { branch: root.clone(), bound: free.value, number: 0 }];
-        let is_large = free.boards > MOST_BOARDS_BRANCHED || self.problem.services.len() > MOST_SERVICES_BRANCHED;
+        let is_large =
+            free.boards > MOST_BOARDS_BRANCHED || self.problem.services.len() > MOST_SERVICES_BRANCHED;
         if is_large {
             self.round_and_improve(&root, &free)?;
         } else {
@@ -245,7 +247,11 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
                 let tail = if up { (k < most).then(|| (k + 1, most)) } else { (k > 0).then(|| (0, k - 1)) };
                 if bound >= self.upper() || walked == MOST_BRANCHES || self.control.is_over() {
                     if let Some(boards) = tail {
-                        found.push(Node { branch: Branch { boards, ..root.clone() }, bound, number: found.len() });
+                        found.push(Node {
+                            branch: Branch { boards, ..root.clone() },
+                            bound,
+                            number: found.len(),
+                        });
                     }
                     break;
                 }
@@ -340,7 +346,9 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
                 return (Vec::new(), complete);
             }
         }
-        found.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then_with(|| a.2.points.cmp(&b.2.points)));
+        found.sort_by(|a, b| {
+            a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then_with(|| a.2.points.cmp(&b.2.points))
+        });
         if found.len() > most {
             complete = complete.min(found[most].0);
             found.truncate(most);
@@ -361,7 +369,10 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             columns.iter().map(|c| (c.service, c.sorted_points())).collect();
         // Columns that the incumbent or an earlier relaxation used keep the start feasible.
         for column in &self.columns {
-            let kept = self.incumbent.as_ref().is_some_and(|(_, a)| points_of(&a.shares[column.service]) == column.sorted_points());
+            let kept = self
+                .incumbent
+                .as_ref()
+                .is_some_and(|(_, a)| points_of(&a.shares[column.service]) == column.sorted_points());
             if kept && present.insert((column.service, column.sorted_points())) {
                 columns.push(column.clone());
             }
@@ -583,7 +594,8 @@ enum Settled {
 
 /// The open node with the least bound, the oldest among equals.
 fn pick(open: &[Node]) -> Option<usize> {
-    (0..open.len()).min_by(|&a, &b| open[a].bound.total_cmp(&open[b].bound).then(open[a].number.cmp(&open[b].number)))
+    (0..open.len())
+        .min_by(|&a, &b| open[a].bound.total_cmp(&open[b].bound).then(open[a].number.cmp(&open[b].number)))
 }
 
 /// The numbers of boards of all single-number nodes, or of all nodes.
