@@ -208,8 +208,20 @@ fn agree(world: &World, rule: LatencyRule, metric: Metric, most: u32) -> Result<
     let plan = answer.kept();
     let value = plan.objective.value.unwrap();
     let bound = plan.objective.bound.unwrap();
-    prop_assert!(plan.status == Status::Optimal, "{:?}, {:?}\n{}", plan.objective, plan.stopped_by, world.shown());
-    prop_assert!((value - truth).abs() <= 2e-6 * truth, "planned {}, tried {}\n{}", value, truth, world.shown());
+    prop_assert!(
+        plan.status == Status::Optimal,
+        "{:?}, {:?}\n{}",
+        plan.objective,
+        plan.stopped_by,
+        world.shown()
+    );
+    prop_assert!(
+        (value - truth).abs() <= 2e-6 * truth,
+        "planned {}, tried {}\n{}",
+        value,
+        truth,
+        world.shown()
+    );
     prop_assert!(bound <= truth * (1.0 + 1e-9), "bound {}, tried {}\n{}", bound, truth, world.shown());
     let greedy = ask("small.ent", &Question { planner: Planner::Greedy, ..question });
     if greedy.plan.as_ref().is_some_and(|p| p.status == Status::Feasible) {
