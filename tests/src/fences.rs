@@ -70,12 +70,12 @@ pub fn expectations(file: &str, text: &str) -> Vec<Expectation> {
         if !is_below {
             row = index + 1;
         }
-        for severity in ["error", "warning"] {
-            let marks = [format!("// {severity}: ["), format!("# {severity}: [")];
-            let Some(rest) = marks.iter().find_map(|mark| Some(line.split_once(mark.as_str())?.1)) else {
-                continue;
-            };
+        for mark in line.split("// ").skip(1).chain(line.strip_prefix("# ")) {
+            let Some((severity, rest)) = mark.split_once(": [") else { continue };
             let Some((code, rest)) = rest.split_once(']') else { continue };
+            if !["error", "warning"].contains(&severity) {
+                continue;
+            }
             let underlined = rest.trim().strip_prefix('"').and_then(|r| r.strip_suffix('"'));
             found.push(Expectation {
                 file: file.to_owned(),

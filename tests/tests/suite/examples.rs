@@ -82,7 +82,7 @@ fn the_scenario_of_measured_tables_takes_two_boards() {
     let plan = within(&answer, 0.0);
     assert_eq!((plan.status, plan.gpus.len()), (Status::Optimal, 2));
     assert_eq!(plan.metrics.power_w, None, "the tables have no power");
-    says("parvagpu", "two boards");
+    says("parvagpu", "two boards are enough, and one is not");
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn rows(n_models: usize, seeds: &[(f64, f64)], sizes: &[u32]) -> Vec<Row> {
 }
 
 fn metrics() -> impl Strategy<Value = Metric> {
-    prop_oneof![Just(Metric::Power), Just(Metric::Energy), Just(Metric::Gpus)]
+    prop_oneof![Just(Metric::Power), Just(Metric::Energy)]
 }
 
 fn config(cases: u32) -> ProptestConfig {
@@ -201,20 +201,32 @@ fn agree(world: &World, rule: LatencyRule, metric: Metric, most: u32) -> Result<
     let plan = answer.plan.as_ref();
     let Some(truth) = truth else {
         // Alone too slow, or not enough boards.
-        prop_assert!(plan.is_none_or(|p| p.status == Status::Infeasible), "{:?}", plan);
+        prop_assert!(plan.is_none_or(|p| p.status == Status::Infeasible), "{:?}\n{}", plan, world.shown());
         prop_assert!(answer.errors().count() > 0);
         return Ok(());
     };
     let plan = answer.kept();
     let value = plan.objective.value.unwrap();
     let bound = plan.objective.bound.unwrap();
-    prop_assert_eq!(plan.status, Status::Optimal);
-    prop_assert!((value - truth).abs() <= 2e-6 * truth, "planned {}, tried {}", value, truth);
-    prop_assert!(bound <= truth * (1.0 + 1e-9), "bound {}, tried {}", bound, truth);
+    prop_assert!(
+        plan.status == Status::Optimal,
+        "{:?}, {:?}\n{}",
+        plan.objective,
+        plan.stopped_by,
+        world.shown()
+    );
+    prop_assert!(
+        (value - truth).abs() <= 2e-6 * truth,
+        "planned {}, tried {}\n{}",
+        value,
+        truth,
+        world.shown()
+    );
+    prop_assert!(bound <= truth * (1.0 + 1e-9), "bound {}, tried {}\n{}", bound, truth, world.shown());
     let greedy = ask("small.ent", &Question { planner: Planner::Greedy, ..question });
     if greedy.plan.as_ref().is_some_and(|p| p.status == Status::Feasible) {
         let greedy = greedy.kept().objective.value.unwrap();
-        prop_assert!(greedy >= truth * (1.0 - 1e-9), "greedy {}, tried {}", greedy, truth);
+        prop_assert!(greedy >= truth * (1.0 - 1e-9), "greedy {}, tried {}\n{}", greedy, truth, world.shown());
     }
     assignments(&answer, rule, metric)
 }
@@ -314,7 +326,7 @@ proptest! {
             .collect();
         if let Some(bound) = plans[0].plan.as_ref().and_then(|p| p.objective.bound) {
             for value in values.iter().flatten() {
-                prop_assert!(bound <= value * (1.0 + 1e-9), "bound {}, value {}", bound, value);
+                prop_assert!(bound <= value * (1.0 + 1e-9), "bound {}, value {}\n{}", bound, value, world.shown());
             }
         }
         // Whoever finds a plan contradicts whoever proves that there is none.

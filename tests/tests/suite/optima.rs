@@ -44,28 +44,15 @@ fn infeasible(world: &World) -> Answer {
     answer
 }
 
+/// The profiles of each board, in order of name.
 fn profiles(plan: &Plan) -> Vec<Vec<&str>> {
-    let of = |gpu: &'_ ent_plan::plan::Gpu| -> Vec<String> {
-        let mut own: Vec<String> = gpu.instances.iter().filter_map(|i| i.profile.clone()).collect();
-        own.sort();
-        own
-    };
-    // Names live in the plan; sorting needs owned ones only for a moment.
-    let mut all: Vec<Vec<&str>> = plan
-        .gpus
-        .iter()
-        .map(|gpu| {
-            let order = of(gpu);
-            order
-                .iter()
-                .map(|name| {
-                    let found = gpu.instances.iter().find(|i| i.profile.as_ref() == Some(name)).unwrap();
-                    found.profile.as_deref().unwrap()
-                })
-                .collect()
-        })
-        .collect();
-    all.sort();
+    let mut all: Vec<Vec<&str>> = Vec::new();
+    for gpu in &plan.gpus {
+        let mut own: Vec<&str> = gpu.instances.iter().filter_map(|i| i.profile.as_deref()).collect();
+        own.sort_unstable();
+        all.push(own);
+    }
+    all.sort_unstable();
     all
 }
 
@@ -239,16 +226,24 @@ fn what_cannot_be_is_explained_by_what_conflicts_and_nothing_else() {
 }
 
 #[test]
-fn replicas_that_must_be_apart_are_not_planned_apart_yet() {
-    // The planner decides boards without looking at `spread`; where the cheapest plan puts two replicas on
-    // one board, the verification refuses it. With boards that hold one replica each, all is well.
-    let rows = vec![row(0, 4, 1000, 100.0, 20.0)];
-    let services = vec![service(150.0, ", spread = gpu")];
-    proven(&world(services, rows, 3, "minimize power"), 160.0);
+fn replicas_that_must_be_apart_take_boards_of_their_own() {
     let rows = vec![row(0, 3, 1000, 100.0, 20.0)];
-    let services = vec![service(150.0, ", spread = gpu")];
-    let together = answer(&world(services, rows, 3, "minimize power"), Planner::Optimal);
-    let plan = together.plan.as_ref().unwrap();
-    let faults = ent_performance::verify::verify(&together.program, &together.performance, plan);
-    assert!(faults.iter().any(|f| f.message.contains("is to be spread")), "{faults:?}");
+    let plan = |more: &'static str, optimum: f64| {
+        proven(&world(vec![service(150.0, more)], rows.clone(), 3, "minimize power"), optimum)
+    };
+    assert_eq!(profiles(&plan("", 100.0)), [["3g.40gb", "3g.40gb"]]);
+    assert_eq!(profiles(&plan(", spread = gpu", 160.0)), [["3g.40gb"], ["3g.40gb"]]);
+}
+
+#[test]
+fn replicas_on_different_nodes_need_as_many_nodes() {
+    let rows = vec![row(0, 3, 1000, 100.0, 20.0)];
+    let services = vec![service(150.0, ", spread = node")];
+    let mut world = world(services, rows, 0, "minimize power");
+    let node = |name: &str| format!("node \"{name}\" {{ gpu = round x 2, unused = off }}");
+    world.hardware = [node("left"), node("right")].join(" ");
+    let plan = proven(&world, 160.0);
+    assert_eq!(plan.gpus.iter().map(|g| g.node.as_str()).collect::<Vec<_>>(), ["left", "right"]);
+    world.hardware = node("left");
+    infeasible(&world);
 }

@@ -120,7 +120,8 @@ fn every_code_of_planning_has_an_example_that_causes_it() {
 #[test]
 fn every_page_has_an_example() {
     for code in Code::ALL.iter().filter(|code| !OF_FILES.contains(code)) {
-        assert!(!fences(code.page()).is_empty(), "{}", code.word());
-        assert!(code.page().contains("**What to do.**"), "{}", code.word());
+        let n_examples = fences(code.page()).len();
+        let says_what_to_do = code.page().contains("**What to do.**") || n_examples > 1;
+        assert!(n_examples > 0 && says_what_to_do, "{}", code.word());
     }
 }

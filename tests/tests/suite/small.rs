@@ -83,4 +83,9 @@ impl World {
         let texts = [("small.ent".to_owned(), program), ("table.csv".to_owned(), table)];
         Question { texts: texts.into_iter().collect(), ..Question::default() }
     }
+
+    /// Its files, as one can write them to try the world by hand.
+    pub(crate) fn shown(&self) -> String {
+        self.question().texts.iter().map(|(name, text)| format!("--- {name}\n{text}")).collect()
+    }
 }

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod compare;
+mod documents;
 mod performance;
 mod plan_file;
 mod run;
