@@ -25,7 +25,7 @@ fn without_times(value: &mut Value) {
             }
         }
         Value::Array(items) => items.iter_mut().for_each(without_times),
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -125,7 +125,9 @@ fn legend(
     planners: &[&str],
 ) -> Result<(), Box<dyn std::error::Error>> {
     let x = i32::try_from(SIZE.0).unwrap_or(860) - 138;
-    let style = TextStyle::from(("sans-serif", 16).into_font().color(&INK))
+    let style = ("sans-serif", 16)
+        .into_font()
+        .color(&INK)
         .pos(text_anchor::Pos::new(text_anchor::HPos::Left, text_anchor::VPos::Center))
         .transform(FontTransform::None);
     for ((n, planner), y) in planners.iter().enumerate().zip((28..).step_by(24)) {
