@@ -1,6 +1,9 @@
-//! Where the project's own files are, for the tests that read them.
+//! Where the project's own files are, what their fences say, and the way from a program's text to its plan.
 
 use std::path::{Path, PathBuf};
+
+pub mod fences;
+pub mod planning;
 
 /// The repository's root.
 #[must_use]

@@ -47,7 +47,7 @@ fn main() {
     let tables = import::measurements(&text, FileId(0), &context).value;
 
     let mut results = Vec::new();
-    for (family, members) in FAMILIES {
+    for (_, members) in FAMILIES {
         let others: Vec<&PerformanceTable> =
             tables.iter().filter(|t| !members.contains(&t.model.as_str())).collect();
         let knowledge = fit::learn(&others, &board);

@@ -5,7 +5,7 @@
 //! Services are drawn from the eleven models of the catalogue by a seeded generator: rate × 0.1–2,
 //! promise × 0.8–3 of the published workload's. With `ENT_DATA` set, the measured table is used;
 //! without it, the fitted models. Boards are at least 1.2 × the relaxation's bound.
-#![expect(missing_docs, clippy::unwrap_used, clippy::print_stdout, clippy::indexing_slicing, reason = "a benchmark")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
 use ent_lang::{Options, Program};
 use ent_performance::PerformanceSet;
@@ -43,7 +43,9 @@ impl Random {
 
 fn text(services: usize, boards: u32) -> String {
     let mut random = Random(20261130);
-    let mut text = String::from("import \"catalog:nvidia/a100-80gb-pcie\"\nimport \"catalog:performance/a100-80gb-pcie\"\n");
+    let mut text = String::from(
+        "import \"catalog:nvidia/a100-80gb-pcie\"\nimport \"catalog:performance/a100-80gb-pcie\"\n",
+    );
     for (model, ..) in WORKLOAD {
         text += &format!("model {model} {{ performance = a100_80gb_pcie.{model} }}\n");
     }
@@ -65,7 +67,9 @@ fn text(services: usize, boards: u32) -> String {
 fn program(services: usize, boards: u32) -> (Program, PerformanceSet) {
     let source = text(services, boards);
     let mut sources = Sources::default();
-    let mut load = |name: &str| if name == "scale.ent" { Ok(source.clone().into_bytes()) } else { Err(LoadError::Missing) };
+    let mut load = |name: &str| {
+        if name == "scale.ent" { Ok(source.clone().into_bytes()) } else { Err(LoadError::Missing) }
+    };
     let compiled = ent_lang::compile("scale.ent", &Options::default(), &mut load, &mut sources);
     let program = compiled.value.unwrap();
     let set = match std::env::var("ENT_DATA") {
@@ -87,7 +91,11 @@ fn peak_memory() -> f64 {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
-    let rule = if arguments.iter().any(|a| a == "--queueing") { LatencyRule::Queueing } else { LatencyRule::Execution };
+    let rule = if arguments.iter().any(|a| a == "--queueing") {
+        LatencyRule::Queueing
+    } else {
+        LatencyRule::Execution
+    };
     let metric = if arguments.iter().any(|a| a == "--power") { Metric::Power } else { Metric::Energy };
     let mut sizes: Vec<(usize, u32)> = arguments
         .iter()
@@ -96,7 +104,9 @@ fn main() {
     if sizes.is_empty() {
         sizes = vec![(11, 10), (11, 10_000), (200, 1000), (1000, 5000)];
     }
-    println!("services boards planner  status      mean W     bound W    gap %   boards used  seconds  MiB  check");
+    println!(
+        "services boards planner  status      mean W     bound W    gap %   boards used  seconds  MiB  check"
+    );
     for (services, boards) in sizes {
         let (program, set) = program(services, boards);
         for planner in [Planner::Greedy, Planner::Optimal] {

@@ -10,6 +10,7 @@ use crate::solve::{Control, SolverFault};
 use crate::weights::per_solver_unit;
 use crate::{Planner, solve};
 use ent_lang::Program;
+use ent_lang::program::Spread;
 use ent_performance::PerformanceSet;
 use ent_plan::device::Confidence;
 use ent_plan::diagnostic::{Code, Diagnostic, Span};
@@ -72,7 +73,8 @@ pub fn conflict(
     let mut places = kept.iter().map(|r| trials.label(*r));
     let Some((span, text)) = places.next() else { return Ok(Vec::new()) };
     let mut diagnostic =
-        Diagnostic::error(Code::ConflictingRequirements, span, "these requirements cannot hold together").label(text);
+        Diagnostic::error(Code::ConflictingRequirements, span, "these requirements cannot hold together")
+            .label(text);
     for (span, text) in places {
         diagnostic = diagnostic.and(span, text);
     }
@@ -91,7 +93,11 @@ impl Trials<'_> {
         part.metric = Metric::Gpus;
         part.objective = Weights {
             constant: 0.0,
-            classes: part.classes.iter().map(|_| ClassWeights { board: 1.0, ..ClassWeights::default() }).collect(),
+            classes: part
+                .classes
+                .iter()
+                .map(|_| ClassWeights { board: 1.0, ..ClassWeights::default() })
+                .collect(),
         };
         let mut index = 0;
         part.services.retain(|_| {
@@ -230,14 +236,20 @@ impl Trials<'_> {
                     part.metric = limit.metric;
                     part.objective = limit.weights.clone();
                     if let Some(plan) = self.solve(&part)?.incumbent {
-                        let least = part.value(&part.objective, &plan) * per_solver_unit(self.program, limit.metric);
-                        changes.push(format!("`limit {} <= {}`", limit.metric.word(), amount(limit.metric, least)));
+                        let least =
+                            part.value(&part.objective, &plan) * per_solver_unit(self.program, limit.metric);
+                        changes.push(format!(
+                            "`limit {} <= {}`",
+                            limit.metric.word(),
+                            amount(limit.metric, least)
+                        ));
                     }
                 }
                 Requirement::Service(_) => {}
             }
         }
-        let services = conflict.iter().filter_map(|r| if let Requirement::Service(s) = r { Some(*s) } else { None });
+        let services =
+            conflict.iter().filter_map(|r| if let Requirement::Service(s) = r { Some(*s) } else { None });
         for service in services.take(MOST_SERVICES) {
             if let Some(share) = self.feasible_share(&all, service)? {
                 let service = &self.program.services[self.problem.services[service].index];
@@ -249,7 +261,11 @@ impl Trials<'_> {
     }
 
     /// The largest share of a service's rate, to within a percent, at which everything is possible.
-    fn feasible_share(&self, all: &BTreeSet<Requirement>, service: usize) -> Result<Option<f64>, SolverFault> {
+    fn feasible_share(
+        &self,
+        all: &BTreeSet<Requirement>,
+        service: usize,
+    ) -> Result<Option<f64>, SolverFault> {
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..STEPS {
             if (self.elapsed)() > self.deadline {
@@ -290,6 +306,38 @@ fn amount(metric: Metric, value: f64) -> String {
         Metric::Gpus => format!("{}", value.round()),
         Metric::Cost => format!("{} USD", up(value)),
     }
+}
+
+/// Services whose replicas should be apart and are not.
+pub(crate) fn together(program: &Program, plan: &Plan) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for service in &program.services {
+        let Some(spread) = &service.spread else { continue };
+        let name = &service.name.value;
+        let mut places: Vec<(&str, u32)> = plan
+            .gpus
+            .iter()
+            .flat_map(|g| {
+                g.instances.iter().filter(|i| i.service == *name).map(move |_| (g.node.as_str(), g.index))
+            })
+            .map(|(node, index)| if spread.value == Spread::Node { (node, 0) } else { (node, index) })
+            .collect();
+        let n = places.len();
+        places.sort_unstable();
+        places.dedup();
+        if places.len() < n {
+            found.push(
+                Diagnostic::error(
+                    Code::PlannerLimitation,
+                    spread.span,
+                    "this planner could not keep replicas apart",
+                )
+                .label(format!("{n} replicas of `{name}` on {} boards or nodes", places.len()))
+                .help("give the service `replicas` bounds, or pin its profile"),
+            );
+        }
+    }
+    found
 }
 
 /// What a person should know about a plan that holds.

@@ -109,7 +109,10 @@ pub(crate) struct Needs {
     pub(crate) mean: bool,
 }
 
-fn any<'a>(mut all: impl Iterator<Item = &'a Weights>, test: impl Fn(&crate::problem::ClassWeights) -> bool) -> bool {
+fn any<'a>(
+    mut all: impl Iterator<Item = &'a Weights>,
+    test: impl Fn(&crate::problem::ClassWeights) -> bool,
+) -> bool {
     all.any(|w| w.classes.iter().any(&test))
 }
 
@@ -200,7 +203,10 @@ fn check_board_facts(program: &Program, classes: &[Class], needs: Needs, diagnos
                 .help(help)
         };
         let own = |line: &str| {
-            format!("supply it in a board of your own: `board mine {{ base = {}  {line} }}`", board.id.replace('-', "_"))
+            format!(
+                "supply it in a board of your own: `board mine {{ base = {}  {line} }}`",
+                board.id.replace('-', "_")
+            )
         };
         if needs.base && board.base_power.is_none() {
             diagnostics.push(missing("base power", own("base_power = [210 MHz: 43.8 W, …]")));
@@ -213,6 +219,9 @@ fn check_board_facts(program: &Program, classes: &[Class], needs: Needs, diagnos
     }
 }
 
+/// A way to cut a board: how many places of each slot.
+type Way = Vec<(Slot, u32)>;
+
 /// The slot and clock of every board that instances could use.
 fn patterns(program: &Program, classes: &[Class], cells: &[Cell]) -> Vec<Pattern> {
     // By class, isolation and clock: which profiles have a point there.
@@ -220,15 +229,13 @@ fn patterns(program: &Program, classes: &[Class], cells: &[Cell]) -> Vec<Pattern
     for (index, cell) in cells.iter().enumerate() {
         wanted.entry((cell.class, cell.isolated, cell.clock)).or_default().insert(cell.slot, index);
     }
-    let mut layouts: BTreeMap<(usize, Vec<Slot>), Vec<Vec<(Slot, u32)>>> = BTreeMap::new();
+    let mut layouts: BTreeMap<(usize, Vec<Slot>), Vec<Way>> = BTreeMap::new();
     let mut patterns = Vec::new();
     for ((class, isolated, clock), slots) in wanted {
         let board = &program.boards[classes[class].board];
         let base = board.base_power.as_ref().and_then(|b| b.at(clock)).map_or(0.0, |w| w.get());
         let kinds: Vec<Slot> = slots.keys().copied().collect();
-        let own = layouts
-            .entry((classes[class].board, kinds.clone()))
-            .or_insert_with(|| ways(board, &kinds));
+        let own = layouts.entry((classes[class].board, kinds.clone())).or_insert_with(|| ways(board, &kinds));
         for way in own.iter() {
             let places = way.iter().filter_map(|(slot, n)| slots.get(slot).map(|&cell| (cell, *n))).collect();
             patterns.push(Pattern { class, isolated, clock, base, places });
@@ -238,7 +245,7 @@ fn patterns(program: &Program, classes: &[Class], cells: &[Cell]) -> Vec<Pattern
 }
 
 /// The ways to cut a board into these slots to which nothing can be added.
-fn ways(board: &Board, slots: &[Slot]) -> Vec<Vec<(Slot, u32)>> {
+fn ways(board: &Board, slots: &[Slot]) -> Vec<Way> {
     if slots.contains(&Slot::Whole) {
         return vec![vec![(Slot::Whole, 1)]];
     }

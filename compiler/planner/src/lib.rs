@@ -10,10 +10,10 @@ mod assemble;
 mod emit;
 pub mod explain;
 pub mod formulate;
+pub mod lp;
 pub mod problem;
 pub mod published;
 pub mod solve;
-pub mod lp;
 mod weights;
 
 pub use formulate::formulate;
@@ -25,7 +25,7 @@ use assemble::Making;
 use ent_lang::Program;
 use ent_performance::PerformanceSet;
 use ent_performance::operate::mean_dynamic_power;
-use ent_plan::diagnostic::{Diagnostic, Outcome};
+use ent_plan::diagnostic::{Code, Diagnostic, Outcome};
 use ent_plan::plan::{LatencyRule, Metric, Plan};
 use problem::{Assignment, ClassWeights, LimitRow, Weights};
 use std::cell::RefCell;
@@ -79,17 +79,42 @@ pub fn plan(
 ) -> Result<Outcome<Plan>, SolverFault> {
     let metric = options.metric.unwrap_or(program.objective.minimize.value);
     let Outcome { value: problem, mut diagnostics } = formulate(program, performance, metric, options.rule);
-    let making =
-        Making { program, performance, planner: options.planner.word(), metric, rule: options.rule, gap: control.gap };
+    let making = Making {
+        program,
+        performance,
+        planner: options.planner.word(),
+        metric,
+        rule: options.rule,
+        gap: control.gap,
+    };
     if diagnostics.iter().any(|d| d.severity == ent_plan::diagnostic::Severity::Error) {
         let solution = Solution { incumbent: None, bound: None, is_infeasible: true, stopped_by: None };
         return Ok(Outcome { value: emit::emit(&making, &problem, &solution), diagnostics });
     }
     let solution = solve(program, performance, &problem, options.planner, control)?;
     let solution = refine(program, performance, &problem, solution, options.planner, control)?;
-    let plan = emit::emit(&making, &problem, &solution);
+    let mut plan = emit::emit(&making, &problem, &solution);
+    let together = explain::together(program, &plan);
+    if !together.is_empty() {
+        // Counting boards allows more than dealing instances to them can keep; rare, and said.
+        diagnostics.extend(together);
+        let none =
+            Solution { incumbent: None, bound: solution.bound, is_infeasible: false, stopped_by: None };
+        plan = emit::emit(&making, &problem, &none);
+    }
     if solution.incumbent.is_none() && solution.is_infeasible {
         diagnostics.extend(explain::conflict(program, performance, &problem, control)?);
+    }
+    if solution.incumbent.is_none() && options.planner == Planner::Greedy {
+        diagnostics.push(
+            Diagnostic::error(
+                Code::PlannerLimitation,
+                program.objective.minimize.span,
+                "the greedy search met no plan that keeps everything",
+            )
+            .label("it proves nothing: there may be one")
+            .help("plan with `--planner optimal`"),
+        );
     }
     diagnostics.extend(warnings(program, &plan));
     Ok(Outcome { value: plan, diagnostics })
@@ -120,7 +145,12 @@ pub fn solve(
             .get(asked.model.value, board)
             .and_then(|m| m.predict(&program.boards[board], p.key))
             .and_then(|prediction| {
-                mean_dynamic_power(&prediction, p.key.processes, formulate::promise(asked, problem.rule), rate)
+                mean_dynamic_power(
+                    &prediction,
+                    p.key.processes,
+                    formulate::promise(asked, problem.rule),
+                    rate,
+                )
             })
             .unwrap_or(p.energy * rate);
         known.borrow_mut().insert(key, watts);
@@ -145,7 +175,10 @@ fn refine(
     control: &mut Control<'_>,
 ) -> Result<Solution, SolverFault> {
     let Some(best) = solution.incumbent.as_ref() else { return Ok(solution) };
-    if !matches!(problem.metric, Metric::Gpus | Metric::Cost) || planner != Planner::Optimal || control.is_over() {
+    if !matches!(problem.metric, Metric::Gpus | Metric::Cost)
+        || planner != Planner::Optimal
+        || control.is_over()
+    {
         return Ok(solution);
     }
     if problem.services.iter().any(|s| s.points.iter().any(|p| p.dynamic <= 0.0))
@@ -158,7 +191,11 @@ fn refine(
     second.metric = Metric::Energy;
     second.objective = Weights {
         constant: 0.0,
-        classes: problem.classes.iter().map(|_| ClassWeights { base: 1.0, mean: 1.0, ..ClassWeights::default() }).collect(),
+        classes: problem
+            .classes
+            .iter()
+            .map(|_| ClassWeights { base: 1.0, mean: 1.0, ..ClassWeights::default() })
+            .collect(),
     };
     second.limits.push(LimitRow {
         metric: problem.metric,

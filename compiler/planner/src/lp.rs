@@ -34,8 +34,12 @@ pub fn lp(problem: &Problem) -> String {
 
 /// Which service is which number.
 fn names(problem: &Problem) -> String {
-    let named: Vec<String> =
-        problem.services.iter().enumerate().map(|(index, s)| format!("{index} {}", s.name.escape_default())).collect();
+    let named: Vec<String> = problem
+        .services
+        .iter()
+        .enumerate()
+        .map(|(index, s)| format!("{index} {}", s.name.escape_default()))
+        .collect();
     named.join(", ")
 }
 
@@ -78,8 +82,7 @@ fn cells(problem: &Problem, text: &mut String) {
 fn services(problem: &Problem, text: &mut String) {
     for (s, service) in problem.services.iter().enumerate() {
         for (k, point) in service.points.iter().enumerate() {
-            let terms =
-                [(1.0, format!("rate_{s}_{k}")), (-point.admissible, format!("instances_{s}_{k}"))];
+            let terms = [(1.0, format!("rate_{s}_{k}")), (-point.admissible, format!("instances_{s}_{k}"))];
             row(text, &format!("admissible_{s}_{k}"), &terms, "<=", 0.0);
         }
         let all = |what: &str| -> Vec<(f64, String)> {

@@ -18,6 +18,7 @@ use ent_performance::PointKey;
 use ent_plan::diagnostic::Span;
 use ent_plan::plan::{LatencyRule, Metric, Sharing};
 use ent_plan::units::Megahertz;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a metric costs, by cause. Every metric of a plan is
 /// `constant + Σ boards (board + base·B) + Σ instances dynamic·d + Σ rates mean·e·q`, with the class's
@@ -162,6 +163,19 @@ pub struct Problem {
     pub rule: LatencyRule,
 }
 
+/// Instances of a service in some cells that need a board each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Apart {
+    /// Index into the problem's services.
+    pub service: usize,
+    /// The cells.
+    pub cells: BTreeSet<usize>,
+    /// The boards: patterns; when empty, `most` counts.
+    pub patterns: BTreeSet<usize>,
+    /// Most instances when no patterns are named.
+    pub most: u32,
+}
+
 /// Instances of one point that together serve part of a service's rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Share {
@@ -222,6 +236,39 @@ impl Problem {
         value
     }
 
+    /// What keeping replicas apart asks of counts: no more instances in these cells than boards of these
+    /// patterns (or than `most`).
+    #[must_use]
+    pub fn apart(&self) -> Vec<Apart> {
+        let mut groups = Vec::new();
+        for (index, service) in self.services.iter().enumerate() {
+            let Some(spread) = service.spread else { continue };
+            let cells: BTreeSet<usize> = service.points.iter().map(|p| p.cell).collect();
+            let mut clocks: BTreeMap<(usize, Option<usize>, Megahertz), BTreeSet<usize>> = BTreeMap::new();
+            let mut classes: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+            for &cell in &cells {
+                let own = self.cells[cell];
+                clocks.entry((own.class, own.isolated, own.clock)).or_default().insert(cell);
+                classes.entry(own.class).or_default().insert(cell);
+                let offers = |p: &Pattern| p.places.iter().any(|(c, _)| *c == cell);
+                let patterns = (0..self.patterns.len()).filter(|&p| offers(&self.patterns[p])).collect();
+                groups.push(Apart { service: index, cells: BTreeSet::from([cell]), patterns, most: 0 });
+            }
+            for ((class, isolated, clock), cells) in clocks {
+                let here = |p: &Pattern| p.class == class && p.isolated == isolated && p.clock == clock;
+                let patterns = (0..self.patterns.len()).filter(|&p| here(&self.patterns[p])).collect();
+                groups.push(Apart { service: index, cells, patterns, most: 0 });
+            }
+            if spread == Spread::Node {
+                for (class, cells) in classes {
+                    let most = u32::try_from(self.classes[class].nodes.len()).unwrap_or(u32::MAX);
+                    groups.push(Apart { service: index, cells, patterns: BTreeSet::new(), most });
+                }
+            }
+        }
+        groups
+    }
+
     /// Everything that is wrong with an assignment; empty for a feasible one.
     #[must_use]
     pub fn violations(&self, assignment: &Assignment) -> Vec<Violation> {
@@ -272,6 +319,29 @@ impl Problem {
             let (min, max) = service.replicas;
             if instances < u64::from(min) || instances > u64::from(max) {
                 wrong.push(Violation(format!("{}: {instances} replicas of {min}..{max}", service.name)));
+            }
+        }
+        for group in self.apart() {
+            let boards: u32 = assignment
+                .boards
+                .iter()
+                .filter(|(pattern, _)| group.patterns.contains(pattern))
+                .map(|(_, n)| *n)
+                .sum();
+            let boards = if group.patterns.is_empty() { group.most } else { boards };
+            let service = &self.services[group.service];
+            let instances: usize = assignment.shares.get(group.service).map_or(0, |shares| {
+                shares
+                    .iter()
+                    .filter(|s| service.points.get(s.point).is_some_and(|p| group.cells.contains(&p.cell)))
+                    .map(|s| s.rates.len())
+                    .sum()
+            });
+            if instances > boards as usize {
+                wrong.push(Violation(format!(
+                    "{}: {instances} replicas on {boards} boards apart",
+                    service.name
+                )));
             }
         }
         for (cell, free) in free.iter().enumerate() {

@@ -45,7 +45,11 @@ pub(crate) fn mean_intensity(program: &Program) -> Option<f64> {
 
 /// Embodied carbon of a board per hour of use (g/h).
 pub(crate) fn embodied_per_hour(program: &Program) -> f64 {
-    program.carbon.embodied.as_ref().map_or(0.0, |e| e.value.per_gpu.get() / (e.value.lifetime.get() / 3600.0))
+    program
+        .carbon
+        .embodied
+        .as_ref()
+        .map_or(0.0, |e| e.value.per_gpu.get() / (e.value.lifetime.get() / 3600.0))
 }
 
 /// How the unit of a metric over the horizon becomes the unit the solver works in.
@@ -69,9 +73,7 @@ pub(crate) fn weights(
     let mut all = Vec::new();
     for class in classes {
         let Some(node) = class.nodes.first().map(|&n| &program.nodes[n]) else { continue };
-        let idle = || {
-            idle_power(program, node).unwrap_or_default()
-        };
+        let idle = || idle_power(program, node).unwrap_or_default();
         let count = f64::from(class.count);
         let own = match metric {
             Metric::Power => {
@@ -96,13 +98,9 @@ pub(crate) fn weights(
             Metric::Cost => {
                 if node.price.is_none() {
                     diagnostics.push(
-                        Diagnostic::error(
-                            Code::MissingAttribute,
-                            node.name.span,
-                            "the plan needs a price",
-                        )
-                        .label("no `price`")
-                        .help("write `price = 2.1 USD per hour` in the node"),
+                        Diagnostic::error(Code::MissingAttribute, node.name.span, "the plan needs a price")
+                            .label("no `price`")
+                            .help("write `price = 2.1 USD per hour` in the node"),
                     );
                 }
                 ClassWeights {

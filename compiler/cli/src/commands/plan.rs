@@ -230,6 +230,7 @@ fn checked(plan: Plan) -> Plan {
 }
 
 /// Recomputes every promise and prediction from the spec and the performance data.
+/// A plan of our own that fails is a bug of ours: a panic, code 101.
 fn verified(program: &Program, performance: &PerformanceSet, plan: &Plan) {
     let faults: Vec<String> = ent_performance::verify::verify(program, performance, plan)
         .iter()

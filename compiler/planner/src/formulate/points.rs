@@ -155,7 +155,13 @@ fn point(
             least_energy(prediction, key.processes, promise(service, rule), rate)
         }
     };
-    Point { cell: usize::MAX, key, admissible, dynamic, energy: if energy.is_finite() { energy } else { 0.0 } }
+    Point {
+        cell: usize::MAX,
+        key,
+        admissible,
+        dynamic,
+        energy: if energy.is_finite() { energy } else { 0.0 },
+    }
 }
 
 /// A lower bound on the dynamic energy per request (J) at this rate and below.
@@ -189,7 +195,9 @@ fn least_energy(prediction: &Prediction, processes: u32, promise: operate::Promi
 
 /// The profile that stands for the whole board: the largest.
 fn whole_profile(board: &Board) -> Option<usize> {
-    (0..board.profiles.len()).filter(|&p| board.profiles[p].is_base).max_by_key(|&p| board.profiles[p].n_memory_slices)
+    (0..board.profiles.len())
+        .filter(|&p| board.profiles[p].is_base)
+        .max_by_key(|&p| board.profiles[p].n_memory_slices)
 }
 
 /// What the performance data can answer for, with a pinned batch or clock in place of the usual ones.
@@ -221,7 +229,9 @@ fn is_pinned(pin: Option<&Pin>, board: &Board, key: PointKey) -> bool {
 
 /// Whether the model's declared memory fits.
 fn fits(model: &Model, board: &Board, sharing: Sharing, key: PointKey, refused: &mut Refused) -> bool {
-    let Some(need) = model.memory.as_ref().map(|m| m.value.get() * f64::from(key.processes)) else { return true };
+    let Some(need) = model.memory.as_ref().map(|m| m.value.get() * f64::from(key.processes)) else {
+        return true;
+    };
     let profile = &board.profiles[key.profile];
     let have = if sharing == Sharing::Whole { board.memory.or(profile.memory) } else { profile.memory };
     match have {
@@ -269,7 +279,10 @@ impl Refused {
                 time(*least),
                 if rule == LatencyRule::Execution { " of execution" } else { " at light load" }
             ))
-            .help(format!("raise the bound: the tightest feasible promise is `{percentile} <= {}`", time(bound)));
+            .help(format!(
+                "raise the bound: the tightest feasible promise is `{percentile} <= {}`",
+                time(bound)
+            ));
         }
         if let Some((have, need, profile)) = &self.memory {
             let span = model.memory.as_ref().map_or(service.model.span, |m| m.span);
@@ -291,7 +304,10 @@ impl Refused {
                 service.model.span,
                 "a fact about the board is not known",
             )
-            .label(format!("the memory of `{profile}` is in no catalogue, and `{}` declares its need", model.name.value))
+            .label(format!(
+                "the memory of `{profile}` is in no catalogue, and `{}` declares its need",
+                model.name.value
+            ))
             .help("supply the profile's memory in a board of your own, or drop `memory` from the model");
         }
         if self.power {
@@ -389,4 +405,3 @@ pub(super) fn undominated(points: Vec<Point>, needs: Needs) -> Vec<Point> {
     }
     kept
 }
-

@@ -29,7 +29,11 @@ pub(super) struct Workspace {
 }
 
 /// The total cost and the column of each of `rows`; `None` when the budget is reached.
-pub(super) fn assign(rows: usize, costs: &Costs<'_>, work: &mut Workspace) -> Option<(f64, Vec<Option<usize>>)> {
+pub(super) fn assign(
+    rows: usize,
+    costs: &Costs<'_>,
+    work: &mut Workspace,
+) -> Option<(f64, Vec<Option<usize>>)> {
     let n = costs.columns;
     // Column 0 and row 0 are sentinels, real ones count from 1; column `nobody` takes any number of rows.
     let nobody = n + 1;
@@ -172,7 +176,8 @@ mod tests {
             }
             let (total, columns) = best(&matrix, 4, none, 1e9).unwrap();
             assert!((total - least).abs() < 1e-9);
-            let real: f64 = columns.iter().enumerate().map(|(r, c)| c.map_or(none, |c| matrix[r * 4 + c])).sum();
+            let real: f64 =
+                columns.iter().enumerate().map(|(r, c)| c.map_or(none, |c| matrix[r * 4 + c])).sum();
             assert!((real - least).abs() < 1e-9);
         }
     }

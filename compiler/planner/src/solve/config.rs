@@ -35,7 +35,8 @@ pub(super) fn uses_mean(problem: &Problem) -> bool {
 pub(super) fn split(problem: &Problem, service: usize, points: &[usize]) -> Vec<f64> {
     let s = &problem.services[service];
     let total: f64 = points.iter().map(|&p| s.points[p].admissible).sum();
-    let proportional = || points.iter().map(|&p| s.rate * (s.points[p].admissible / total).min(1.0)).collect();
+    let proportional =
+        || points.iter().map(|&p| s.rate * (s.points[p].admissible / total).min(1.0)).collect();
     if !uses_mean(problem) || points.len() == 1 {
         return proportional();
     }
@@ -125,7 +126,12 @@ impl Config {
 
 /// The objective of an assignment with exact mean powers.
 #[must_use]
-pub(super) fn exact_value(problem: &Problem, weights: &Weights, assignment: &Assignment, mean: &MeanPower<'_>) -> f64 {
+pub(super) fn exact_value(
+    problem: &Problem,
+    weights: &Weights,
+    assignment: &Assignment,
+    mean: &MeanPower<'_>,
+) -> f64 {
     let mut value = weights.constant;
     for &(pattern, count) in &assignment.boards {
         let p = &problem.patterns[pattern];

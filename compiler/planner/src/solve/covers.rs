@@ -56,6 +56,9 @@ pub(crate) struct Found {
     pub(crate) complete_below: f64,
 }
 
+/// Most instances of an enumerated cover: slow points make covers of thousands, and nobody wants them.
+const MOST_INSTANCES: u32 = 32;
+
 /// Slack of a rate that counts as served.
 const SERVED: f64 = 1e-12;
 
@@ -64,10 +67,7 @@ pub(crate) fn covers(items: &[Item], search: Search) -> Found {
     let mut items: Vec<Item> = items.iter().copied().filter(|i| i.capacity > SERVED).collect();
     let ratio = |i: &Item| i.fixed / i.capacity + i.variable;
     items.sort_by(|a, b| {
-        a.variable
-            .total_cmp(&b.variable)
-            .then(ratio(a).total_cmp(&ratio(b)))
-            .then(a.point.cmp(&b.point))
+        a.variable.total_cmp(&b.variable).then(ratio(a).total_cmp(&ratio(b))).then(a.point.cmp(&b.point))
     });
     // Least price per unit of rate from this item on: no completion can be cheaper.
     let mut least = vec![f64::INFINITY; items.len() + 1];
@@ -103,7 +103,8 @@ fn completion(items: &[Item]) -> Vec<f64> {
         let mut best = f64::INFINITY;
         for item in items {
             let covered = ((item.capacity * GRID as f64).ceil() as usize).max(1);
-            let price = item.fixed + item.variable * item.capacity.min(need) + table[j.saturating_sub(covered)];
+            let price =
+                item.fixed + item.variable * item.capacity.min(need) + table[j.saturating_sub(covered)];
             best = best.min(price);
         }
         table[j] = best;
@@ -151,6 +152,8 @@ impl State<'_> {
             let count = u32::try_from(self.stack.len()).unwrap_or(u32::MAX);
             if left <= SERVED && count >= self.search.replicas.0 {
                 self.record(with);
+            } else if count >= MOST_INSTANCES.max(self.search.replicas.0) {
+                self.incomplete_from = self.incomplete_from.min(with);
             } else if count < self.search.replicas.1 {
                 self.extend(index, left.max(0.0), with);
             }
@@ -206,7 +209,10 @@ impl State<'_> {
         }
         let covers = all
             .into_iter()
-            .map(|(price, stack)| Cover { points: stack.iter().map(|&i| self.items[i].point).collect(), price })
+            .map(|(price, stack)| Cover {
+                points: stack.iter().map(|&i| self.items[i].point).collect(),
+                price,
+            })
             .collect();
         Found { covers, complete_below: self.incomplete_from }
     }
@@ -252,8 +258,7 @@ mod tests {
             (state >> 40) as f64 / (1u64 << 24) as f64
         };
         for _ in 0..50 {
-            let items: Vec<Item> =
-                (0..6).map(|p| item(p, next(), next(), 0.26 + 0.8 * next())).collect();
+            let items: Vec<Item> = (0..6).map(|p| item(p, next(), next(), 0.26 + 0.8 * next())).collect();
             let found = covers(&items, Search { replicas: (1, 4), ..search(1e9) });
             let mut best = f64::INFINITY;
             let mut stack = vec![Vec::new()];

@@ -37,7 +37,7 @@ pub(super) const NO_GAP: f64 = 1e-6;
 pub(super) fn solve(
     problem: &Problem,
     mean: &MeanPower<'_>,
-    start: Option<Assignment>,
+    start: Start,
     control: &mut Control<'_>,
 ) -> Result<Solution, SolverFault> {
     let counted: Vec<bool> = problem
@@ -49,13 +49,25 @@ pub(super) fn solve(
         })
         .collect();
     let mut search = ExactSearch::new(problem, mean, counted, control)?;
-    if let Some(start) = start {
-        search.offer(start)?;
+    for assignment in start.assignment.into_iter().chain(start.others) {
+        search.offer(assignment)?;
     }
+    search.floor = start.floor.map_or(f64::NEG_INFINITY, |f| f - problem.objective.constant);
     search.run()
 }
 
 mod large;
+
+/// What is known before the search.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Start {
+    /// A plan.
+    pub(super) assignment: Option<Assignment>,
+    /// More plans.
+    pub(super) others: Vec<Assignment>,
+    /// No plan is better than this, with the constant.
+    pub(super) floor: Option<f64>,
+}
 
 struct ExactSearch<'a, 'c, 'd> {
     problem: &'a Problem,
@@ -67,6 +79,8 @@ struct ExactSearch<'a, 'c, 'd> {
     known: BTreeSet<(usize, Vec<usize>)>,
     incumbent: Option<(f64, Assignment)>,
     constant: f64,
+    /// A bound known before the search, without the constant.
+    floor: f64,
 }
 
 impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
@@ -86,6 +100,7 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             known: BTreeSet::new(),
             incumbent: None,
             constant: problem.objective.constant,
+            floor: f64::NEG_INFINITY,
         })
     }
 
@@ -98,7 +113,8 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
         if !self.problem.violations(&assignment).is_empty() {
             return Ok(());
         }
-        let value = exact_value(self.problem, &self.problem.objective, &assignment, self.mean) - self.constant;
+        let value =
+            exact_value(self.problem, &self.problem.objective, &assignment, self.mean) - self.constant;
         if value < self.upper() {
             for (service, shares) in assignment.shares.iter().enumerate() {
                 let points = points_of(shares);
@@ -125,13 +141,15 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
 
     fn run(mut self) -> Result<Solution, SolverFault> {
         let root = Branch::root(self.problem);
-        let Some(free) = self.relax()? else {
+        let Some(mut free) = self.relax()? else {
             return Ok(Solution { incumbent: None, bound: None, is_infeasible: true, stopped_by: None });
         };
+        free.value = free.value.max(self.floor);
         self.report("relaxed", free.value);
         let mut stopped_by = None;
         let mut open = vec![Node { branch: root.clone(), bound: free.value, number: 0 }];
-        let is_large = free.boards > MOST_BOARDS_BRANCHED || self.problem.services.len() > MOST_SERVICES_BRANCHED;
+        let is_large =
+            free.boards > MOST_BOARDS_BRANCHED || self.problem.services.len() > MOST_SERVICES_BRANCHED;
         if is_large {
             self.round_and_improve(&root, &free)?;
         } else {
@@ -229,7 +247,11 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
                 let tail = if up { (k < most).then(|| (k + 1, most)) } else { (k > 0).then(|| (0, k - 1)) };
                 if bound >= self.upper() || walked == MOST_BRANCHES || self.control.is_over() {
                     if let Some(boards) = tail {
-                        found.push(Node { branch: Branch { boards, ..root.clone() }, bound, number: found.len() });
+                        found.push(Node {
+                            branch: Branch { boards, ..root.clone() },
+                            bound,
+                            number: found.len(),
+                        });
                     }
                     break;
                 }
@@ -324,7 +346,9 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
                 return (Vec::new(), complete);
             }
         }
-        found.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then_with(|| a.2.points.cmp(&b.2.points)));
+        found.sort_by(|a, b| {
+            a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then_with(|| a.2.points.cmp(&b.2.points))
+        });
         if found.len() > most {
             complete = complete.min(found[most].0);
             found.truncate(most);
@@ -345,7 +369,10 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             columns.iter().map(|c| (c.service, c.sorted_points())).collect();
         // Columns that the incumbent or an earlier relaxation used keep the start feasible.
         for column in &self.columns {
-            let kept = self.incumbent.as_ref().is_some_and(|(_, a)| points_of(&a.shares[column.service]) == column.sorted_points());
+            let kept = self
+                .incumbent
+                .as_ref()
+                .is_some_and(|(_, a)| points_of(&a.shares[column.service]) == column.sorted_points());
             if kept && present.insert((column.service, column.sorted_points())) {
                 columns.push(column.clone());
             }
@@ -446,6 +473,9 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             let found = self.search(service, prices, -slack, keep);
             let mut configs = Vec::new();
             for Cover { points, .. } in &found.covers {
+                if self.control.is_over() && !configs.is_empty() {
+                    break;
+                }
                 let mut key = points.clone();
                 key.sort_unstable();
                 if self.known.insert((service, key)) {
@@ -564,7 +594,8 @@ enum Settled {
 
 /// The open node with the least bound, the oldest among equals.
 fn pick(open: &[Node]) -> Option<usize> {
-    (0..open.len()).min_by(|&a, &b| open[a].bound.total_cmp(&open[b].bound).then(open[a].number.cmp(&open[b].number)))
+    (0..open.len())
+        .min_by(|&a, &b| open[a].bound.total_cmp(&open[b].bound).then(open[a].number.cmp(&open[b].number)))
 }
 
 /// The numbers of boards of all single-number nodes, or of all nodes.

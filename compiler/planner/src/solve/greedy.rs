@@ -34,7 +34,11 @@ struct Piece {
 }
 
 /// Finds a plan, if the search meets one.
-pub(super) fn solve(problem: &Problem, mean: &MeanPower<'_>, control: &mut Control<'_>) -> Option<Assignment> {
+pub(super) fn solve(
+    problem: &Problem,
+    mean: &MeanPower<'_>,
+    control: &mut Control<'_>,
+) -> Option<Assignment> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut counts = Vec::new();
     for (service, s) in problem.services.iter().enumerate() {
@@ -170,7 +174,13 @@ impl<'a> Group<'a> {
             costs.push(row);
         }
         let board = problem.patterns.iter().map(|p| board_cost(problem, p.class, p.base)).fold(0.0, f64::max);
-        Self { problem, pieces, costs, unplaced: 10.0 * (dearest + board * 8.0 + 1.0), room: RefCell::default() }
+        Self {
+            problem,
+            pieces,
+            costs,
+            unplaced: 10.0 * (dearest + board * 8.0 + 1.0),
+            room: RefCell::default(),
+        }
     }
 
     /// The cheapest assignment of pieces to the slots of these boards.
@@ -217,10 +227,11 @@ impl<'a> Group<'a> {
             let per_board: u32 = pattern.places.iter().map(|p| p.1).sum();
             let need = (self.pieces.len() as u32).div_ceil(per_board.max(1)).min(most);
             for n in need.max(1)..=(need + 1).min(most.max(1)) {
-                if n <= most && pattern.isolated.is_none() {
-                    if let Some(state) = self.evaluate(&vec![index; n as usize], f64::INFINITY) {
-                        starts.push(state);
-                    }
+                if n <= most
+                    && pattern.isolated.is_none()
+                    && let Some(state) = self.evaluate(&vec![index; n as usize], f64::INFINITY)
+                {
+                    starts.push(state);
                 }
             }
         }
@@ -255,8 +266,13 @@ impl<'a> Group<'a> {
             let singles = (0..n).map(|i| (i, i));
             let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
             for (i, j) in singles.chain(pairs) {
-                let boards: Vec<usize> =
-                    best.boards.iter().enumerate().filter(|(at, _)| *at != i && *at != j).map(|(_, &b)| b).collect();
+                let boards: Vec<usize> = best
+                    .boards
+                    .iter()
+                    .enumerate()
+                    .filter(|(at, _)| *at != i && *at != j)
+                    .map(|(_, &b)| b)
+                    .collect();
                 let Some(fewer) = self.evaluate(&boards, f64::INFINITY) else { continue };
                 let found = self.descend(fewer, left);
                 if found.cost < best.cost - 1e-9 {

@@ -9,8 +9,8 @@ use super::{Control, SolverFault};
 use crate::problem::{Assignment, Problem, Share, Weights};
 use good_lp::solvers::highs::highs as build;
 use good_lp::{Expression, ProblemVariables, SolverModel, Variable, variable};
-use std::collections::BTreeSet;
 use highs::{HighsModelStatus, HighsSolutionStatus};
+use std::collections::BTreeSet;
 
 /// An integer program over given covers.
 pub(super) struct Restricted<'a> {
@@ -46,7 +46,10 @@ struct Columns {
 }
 
 /// Builds the program.
-fn formulate(input: &Restricted<'_>, whole_covers: bool) -> (ProblemVariables, Expression, Vec<good_lp::Constraint>, Columns) {
+fn formulate(
+    input: &Restricted<'_>,
+    whole_covers: bool,
+) -> (ProblemVariables, Expression, Vec<good_lp::Constraint>, Columns) {
     let problem = input.problem;
     let mut variables = ProblemVariables::new();
     let mut columns = Columns { patterns: Vec::new(), covers: Vec::new(), counted: Vec::new() };
@@ -94,7 +97,10 @@ fn formulate(input: &Restricted<'_>, whole_covers: bool) -> (ProblemVariables, E
             for point in &service.points {
                 let class = problem.cells[point.cell].class;
                 let share = point.admissible / service.rate;
-                let most = (1.0 / share).ceil().max(f64::from(service.replicas.0)).min(f64::from(service.replicas.1));
+                let most = (1.0 / share)
+                    .ceil()
+                    .max(f64::from(service.replicas.0))
+                    .min(f64::from(service.replicas.1));
                 let n = variables.add(variable().integer().min(0.0).max(most));
                 let q = variables.add(variable().min(0.0).max(1.0));
                 let fixed = |w: &Weights| w.classes[class].dynamic * point.dynamic;
@@ -123,6 +129,25 @@ fn formulate(input: &Restricted<'_>, whole_covers: bool) -> (ProblemVariables, E
     }
     for service in services {
         constraints.push(service.geq(1.0));
+    }
+    for group in problem.apart() {
+        let mut row = Expression::default();
+        for (config, &v) in
+            input.columns.iter().zip(&columns.covers).filter(|(c, _)| c.service == group.service)
+        {
+            let n: u32 = config.cells.iter().filter(|(c, _)| group.cells.contains(c)).map(|(_, n)| n).sum();
+            row += f64::from(n) * v;
+        }
+        let points = &problem.services[group.service].points;
+        for (point, &(n, _)) in points.iter().zip(&columns.counted[group.service]) {
+            if group.cells.contains(&point.cell) {
+                row += n;
+            }
+        }
+        for &pattern in &group.patterns {
+            row -= columns.patterns[pattern];
+        }
+        constraints.push(row.leq(if group.patterns.is_empty() { f64::from(group.most) } else { 0.0 }));
     }
     for (class, bounds) in input.branch.clocks.iter().enumerate() {
         let most = problem.classes[class].count;
@@ -216,10 +241,15 @@ pub(super) fn restricted(
     let status = solved.status();
     let has_plan = solved.primal_solution_status() == HighsSolutionStatus::Feasible;
     let dual = solved.double_info_value(c"mip_dual_bound").unwrap_or(f64::NEG_INFINITY);
-    let stopped_by = match status {
-        HighsModelStatus::ReachedTimeLimit => Some("time limit"),
-        HighsModelStatus::ReachedSolutionLimit | HighsModelStatus::ReachedIterationLimit => Some("node limit"),
-        _ => None,
+    let stopped_by = if status == HighsModelStatus::ReachedTimeLimit {
+        Some("time limit")
+    } else if matches!(
+        status,
+        HighsModelStatus::ReachedSolutionLimit | HighsModelStatus::ReachedIterationLimit
+    ) {
+        Some("node limit")
+    } else {
+        None
     };
     if status == HighsModelStatus::Infeasible {
         return Ok(Integer { assignment: None, bound: f64::INFINITY, stopped_by: None });
@@ -253,8 +283,12 @@ pub(super) fn compact(
 impl Columns {
     /// Values of all columns for an assignment; `None` when it uses a cover that is not here.
     fn values_of(&self, input: &Restricted<'_>, start: &Assignment) -> Option<Vec<f64>> {
-        let mut values =
-            vec![0.0; self.patterns.len() + self.covers.len() + 2 * self.counted.iter().map(Vec::len).sum::<usize>()];
+        let mut values = vec![
+            0.0;
+            self.patterns.len()
+                + self.covers.len()
+                + 2 * self.counted.iter().map(Vec::len).sum::<usize>()
+        ];
         for &(pattern, n) in &start.boards {
             values[pattern] = f64::from(n);
         }
@@ -271,7 +305,8 @@ impl Columns {
                 continue;
             }
             let wanted = super::config::points_of(shares);
-            let index = input.columns.iter().position(|c| c.service == service && c.sorted_points() == wanted)?;
+            let index =
+                input.columns.iter().position(|c| c.service == service && c.sorted_points() == wanted)?;
             values[first_cover + index] = 1.0;
         }
         Some(values)

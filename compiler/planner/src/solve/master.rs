@@ -202,7 +202,9 @@ impl<'a> Master<'a> {
                 break (value, solution);
             }
             // Warm starts sometimes leave simplex without a verdict: another method from scratch has one.
-            let Some(solver) = attempts.next() else { return Err(SolverFault::Status(format!("{status:?}"))) };
+            let Some(solver) = attempts.next() else {
+                return Err(SolverFault::Status(format!("{status:?}")));
+            };
             model.try_set_option("solver", solver)?;
         };
         model.try_set_option("solver", "choose")?;

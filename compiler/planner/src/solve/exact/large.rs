@@ -31,12 +31,16 @@ impl ExactSearch<'_, '_, '_> {
         let n_windows = n.div_ceil(WINDOW).max(1);
         let mut fruitless = 0;
         let mut turn = 0;
-        while fruitless < FRUITLESS_ROUNDS * n_windows && !self.is_closed(relaxed.value) && !self.control.is_over() {
+        while fruitless < FRUITLESS_ROUNDS * n_windows
+            && !self.is_closed(relaxed.value)
+            && !self.control.is_over()
+        {
             let before = self.upper();
             // A different grouping each turn: strides through the services, shifted.
             let stride = [1, 7, 3, 13, 5, 11][(turn / n_windows) % 6];
             let first = (turn % n_windows) * WINDOW;
-            let free: BTreeSet<usize> = (0..WINDOW.min(n)).map(|i| ((first + i) * stride + turn / n_windows) % n).collect();
+            let free: BTreeSet<usize> =
+                (0..WINDOW.min(n)).map(|i| ((first + i) * stride + turn / n_windows) % n).collect();
             self.replan(root, relaxed.value, &columns, &free)?;
             turn += 1;
             if self.upper() < before - 1e-9 * before.abs() {
@@ -77,8 +81,11 @@ impl ExactSearch<'_, '_, '_> {
             fixed,
         };
         let none = BTreeSet::new();
-        let Some(shares) = integer::whole_boards(&input(&none), self.control, SECONDS)? else { return Ok(()) };
-        let fixed: BTreeSet<usize> = (0..columns.len()).filter(|&c| shares.get(c).is_some_and(|&x| x > 0.999)).collect();
+        let Some(shares) = integer::whole_boards(&input(&none), self.control, SECONDS)? else {
+            return Ok(());
+        };
+        let fixed: BTreeSet<usize> =
+            (0..columns.len()).filter(|&c| shares.get(c).is_some_and(|&x| x > 0.999)).collect();
         let result = integer::restricted(input(&fixed), self.control, 2.0 * SECONDS)?;
         if let Some(assignment) = result.assignment {
             self.offer(assignment)?;
@@ -87,7 +94,13 @@ impl ExactSearch<'_, '_, '_> {
     }
 
     /// Plans some services anew, the others as they are in the incumbent.
-    fn replan(&mut self, root: &Branch, bound: f64, columns: &[Config], free: &BTreeSet<usize>) -> Result<(), SolverFault> {
+    fn replan(
+        &mut self,
+        root: &Branch,
+        bound: f64,
+        columns: &[Config],
+        free: &BTreeSet<usize>,
+    ) -> Result<(), SolverFault> {
         let Some((_, incumbent)) = self.incumbent.clone() else { return Ok(()) };
         let (columns, fixed) = self.around(&incumbent, columns, free);
         let input = Restricted {
