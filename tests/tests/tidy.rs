@@ -24,6 +24,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ),
     ("pest_derive", &["compiler/lang/src/parse"]),
     ("miette::", &["compiler/cli/src/render"]),
+    ("plotters::", &["compiler/cli/src/render/comparison/picture.rs"]),
+    ("jiff::", &["compiler/performance/src/import"]),
     ("highs::", &["compiler/planner/src/solve"]),
     ("highs_sys::", &["compiler/planner/src/solve"]),
     ("good_lp::", &["compiler/planner/src/solve"]),

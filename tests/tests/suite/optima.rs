@@ -126,11 +126,11 @@ fn a_limit_on_power_takes_another_board() {
     }
     let services = vec![service(90.0, ""), service(90.0, "")];
     proven(&world(services.clone(), rows.clone(), 2, "minimize gpus"), 1.0);
-    let plan = proven(&world(services.clone(), rows.clone(), 2, "minimize gpus  limit power <= 130 W"), 2.0);
+    let plan = proven(&world(services.clone(), rows.clone(), 2, "minimize gpus, limit power <= 130 W"), 2.0);
     assert_eq!(plan.metrics.power_w, Some(120.0));
     // Exactly at the limit is within it; a watt below is not.
-    proven(&world(services.clone(), rows.clone(), 2, "minimize gpus  limit power <= 120 W"), 2.0);
-    let answer = infeasible(&world(services, rows, 2, "minimize gpus  limit power <= 119 W"));
+    proven(&world(services.clone(), rows.clone(), 2, "minimize gpus, limit power <= 120 W"), 2.0);
+    let answer = infeasible(&world(services, rows, 2, "minimize gpus, limit power <= 119 W"));
     let error = answer.errors().next().unwrap();
     assert!(error.help.as_ref().is_some_and(|h| h.contains("`limit power <= 120 W`")), "{error:?}");
 }

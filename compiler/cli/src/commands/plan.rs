@@ -106,6 +106,12 @@ fn by_original(
     let mut plan = outcome.value;
     let mut diagnostics = std::mem::take(&mut compiled.diagnostics);
     diagnostics.extend(outcome.diagnostics);
+    if plan.gpus.is_empty() {
+        // Whatever the planner calls it, nothing that carries nothing is a plan.
+        plan.status = Status::Unknown;
+        plan.objective.value = None;
+        plan.objective.gap = None;
+    }
     let faults = faults(shared.as_ref().unwrap_or(&compiled.program), performance, &plan);
     if let Some(first) = faults.first() {
         let span = compiled.program.objective.minimize.span;

@@ -1,6 +1,6 @@
 //! Diagnostics → JSON, the same shape wherever a command writes them.
 
-use ent_plan::diagnostic::{Diagnostic, Label, Severity, Sources, Span};
+use ent_plan::diagnostic::{Code, Diagnostic, Label, Severity, Sources, Span};
 use ent_plan::plan::FORMAT_VERSION;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,6 +31,11 @@ impl Shown {
     /// Whether it is an error.
     pub(crate) fn is_error(&self) -> bool {
         self.severity == "error"
+    }
+
+    /// Whether it is of this kind.
+    pub(crate) fn is(&self, code: Code) -> bool {
+        self.code == code.word()
     }
 
     /// Message and label in one line.

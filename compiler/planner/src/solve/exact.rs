@@ -383,7 +383,7 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
     /// Column generation at the master's present bounds; `None` when it cannot serve everything.
     fn relax(&mut self) -> Result<Option<Relaxed>, SolverFault> {
         loop {
-            let (relaxed, unserved) = self.master.solve()?;
+            let Some((relaxed, unserved)) = self.master.solve()? else { return Ok(None) };
             let mut added = 0;
             let mut bound_loss = 0.0;
             let mut unseen = 0.0;

@@ -188,18 +188,22 @@ impl<'a> Master<'a> {
         Ok(true)
     }
 
-    /// Solves it. The second value is how much of all services is left unserved.
-    pub(super) fn solve(&mut self) -> Result<(Relaxed, f64), SolverFault> {
+    /// Solves it. The second value is how much of all services is left unserved. `None` when the branch and
+    /// the limits leave nothing at all.
+    pub(super) fn solve(&mut self) -> Result<Option<(Relaxed, f64)>, SolverFault> {
         let mut model = self.model.take().ok_or(SolverFault::Lost)?;
         let mut attempts = ["ipm", "simplex"].into_iter();
-        let (value, solution) = loop {
+        let solved = loop {
             let solved = model.try_solve()?;
             let status = solved.status();
             let value = solved.objective_value();
             let solution = solved.get_solution();
             model = Model::from(solved);
             if status == HighsModelStatus::Optimal {
-                break (value, solution);
+                break Some((value, solution));
+            }
+            if status == HighsModelStatus::Infeasible {
+                break None;
             }
             // Warm starts sometimes leave simplex without a verdict: another method from scratch has one.
             let Some(solver) = attempts.next() else {
@@ -209,6 +213,7 @@ impl<'a> Master<'a> {
         };
         model.try_set_option("solver", "choose")?;
         self.model = Some(model);
+        let Some((value, solution)) = solved else { return Ok(None) };
         let duals = solution.dual_rows();
         let at = |row: usize| duals.get(row).copied().unwrap_or(0.0);
         let (n_cells, n_services) = (self.cell_rows.len(), self.service_rows.len());
@@ -223,7 +228,7 @@ impl<'a> Master<'a> {
         let unserved = self.artificial.iter().map(column).sum();
         let at_or_below = self.at_or_below.iter().map(|own| own.iter().map(column).collect()).collect();
         let patterns = self.patterns.iter().map(column).collect();
-        Ok((Relaxed { value, prices, boards: column(&self.boards), at_or_below, patterns }, unserved))
+        Ok(Some((Relaxed { value, prices, boards: column(&self.boards), at_or_below, patterns }, unserved)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::commands::Replay;
 use crate::render::json::Shown;
+use ent_plan::diagnostic::Code;
 use ent_plan::plan::{Fault, LatencyRule, Metric, Metrics, Plan, Status, check_boards};
 use serde::Serialize;
 
@@ -186,7 +187,8 @@ impl Judged {
     pub(crate) fn misses(&self) -> Vec<String> {
         if !self.has_plan() {
             let error = self.diagnostics.iter().find(|d| d.is_error());
-            return vec![error.map_or_else(|| "has no plan".to_owned(), Shown::in_one_line)];
+            let why = error.or_else(|| self.diagnostics.iter().find(|d| d.is(Code::PlannerLimitation)));
+            return vec![why.map_or_else(|| "has no plan".to_owned(), Shown::in_one_line)];
         }
         let mut all = Vec::new();
         let names = |of: &dyn Fn(&&Verdict) -> bool| -> Vec<String> {
