@@ -65,7 +65,7 @@ fn timeless(shown: &str) -> String {
 #[test]
 fn the_readme_shows_the_plan_of_the_quickstart() {
     let mut command = entc(&root(), &["plan", "examples/quickstart/program.ent", "--time-limit", "5m"]);
-    let (code, out, err) = told(&command.env("COLUMNS", "80").output().unwrap());
+    let (code, out, err) = told(&command.env("COLUMNS", "100").output().unwrap());
     assert_eq!(code, 0, "{err}");
     let path = root().join("README.md");
     let readme = std::fs::read_to_string(&path).unwrap();
