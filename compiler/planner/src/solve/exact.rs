@@ -15,7 +15,6 @@ use super::integer::{self, Restricted};
 use super::master::{Master, Prices, Relaxed};
 use super::{Control, Progress, SolverFault};
 use crate::problem::{Assignment, Problem, Solution};
-use ent_plan::units::Megahertz;
 use std::collections::BTreeSet;
 
 /// Covers priced into the master per service and round.
@@ -56,7 +55,10 @@ pub(super) fn solve(
     search.run()
 }
 
+mod branch;
 mod large;
+
+pub(super) use branch::{Branch, clocks_of};
 
 /// What is known before the search.
 #[derive(Clone, Debug, Default)]
@@ -532,39 +534,6 @@ pub(super) const MOST_SERVICES_BRANCHED: usize = 60;
 const MOST_BRANCHES: usize = 3;
 /// Time for the first integer program (s).
 const QUICK_SECONDS: f64 = 3.0;
-
-/// A part of the search: how many boards, and how many at or below each clock.
-#[derive(Clone, Debug)]
-pub(super) struct Branch {
-    /// Least and most boards in total.
-    pub(super) boards: (u32, u32),
-    /// By class and clock (ascending, as in [`clocks_of`]): least and most boards at or below it.
-    pub(super) clocks: Vec<Vec<(u32, u32)>>,
-    /// By pattern: least and most boards.
-    pub(super) patterns: Vec<(u32, u32)>,
-}
-
-/// The clocks of a class's patterns, ascending.
-pub(super) fn clocks_of(problem: &Problem, class: usize) -> Vec<Megahertz> {
-    let all: BTreeSet<Megahertz> =
-        problem.patterns.iter().filter(|p| p.class == class).map(|p| p.clock).collect();
-    all.into_iter().collect()
-}
-
-impl Branch {
-    /// Everything.
-    pub(super) fn root(problem: &Problem) -> Self {
-        let boards = problem.classes.iter().map(|c| c.count).fold(0, u32::saturating_add);
-        let clocks = problem
-            .classes
-            .iter()
-            .enumerate()
-            .map(|(class, c)| vec![(0, c.count); clocks_of(problem, class).len()])
-            .collect();
-        let patterns = problem.patterns.iter().map(|p| (0, problem.classes[p.class].count)).collect();
-        Self { boards: (0, boards), clocks, patterns }
-    }
-}
 
 /// What pricing one service found.
 struct Priced {
