@@ -177,7 +177,7 @@ fn rows(n_models: usize, seeds: &[(f64, f64)], sizes: &[u32]) -> Vec<Row> {
 }
 
 fn metrics() -> impl Strategy<Value = Metric> {
-    prop_oneof![Just(Metric::Power), Just(Metric::Energy)]
+    prop_oneof![Just(Metric::Power), Just(Metric::Energy), Just(Metric::Gpus)]
 }
 
 fn config(cases: u32) -> ProptestConfig {
