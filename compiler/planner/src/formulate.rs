@@ -26,6 +26,46 @@ pub fn formulate(
     metric: Metric,
     rule: LatencyRule,
 ) -> Outcome<Problem> {
+    formulate_with(program, performance, metric, rule, points::Care::Exact)
+}
+
+/// Operating points under queueing that are worth evaluating one by one.
+const MANY_POINTS: usize = 24_000;
+
+/// With how much care a program can be formulated in reasonable time.
+pub(crate) fn care(program: &Program, performance: &PerformanceSet, rule: LatencyRule) -> points::Care {
+    if rule == LatencyRule::Execution {
+        return points::Care::Exact;
+    }
+    let mut of_model: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut total = 0;
+    for service in &program.services {
+        total += *of_model.entry(service.model.value).or_insert_with(|| {
+            program
+                .nodes
+                .iter()
+                .map(|n| n.board.value)
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .filter_map(|b| Some(performance.get(service.model.value, b)?.points(&program.boards[b]).len()))
+                .sum()
+        });
+    }
+    if total <= MANY_POINTS {
+        points::Care::Exact
+    } else {
+        points::Care::Thin((MANY_POINTS / 2 / program.services.len().max(1)).max(12))
+    }
+}
+
+/// The problem of a program, with admissible rates found with this care.
+pub(crate) fn formulate_with(
+    program: &Program,
+    performance: &PerformanceSet,
+    metric: Metric,
+    rule: LatencyRule,
+    care: points::Care,
+) -> Outcome<Problem> {
     let mut diagnostics = Vec::new();
     let classes = classes(program, &mut diagnostics);
     let objective = weights(program, &classes, metric, &mut diagnostics);
@@ -51,7 +91,7 @@ pub fn formulate(
     check_board_facts(program, &classes, needs, &mut diagnostics);
 
     let wanted: Vec<points::Wanted> =
-        (0..program.services.len()).map(|service| points::Wanted { service, rule, needs }).collect();
+        (0..program.services.len()).map(|service| points::Wanted { service, rule, needs, care }).collect();
     let usable = in_parallel(&wanted, |&w| points::of_service(program, performance, &classes, w));
     let mut cells = Cells::default();
     let mut services = Vec::new();
@@ -91,7 +131,7 @@ pub fn alone(program: &Program, performance: &PerformanceSet, rule: LatencyRule)
         if !is_restricted && service.slo.value.bound.get() >= least {
             continue;
         }
-        let wanted = points::Wanted { service: index, rule, needs };
+        let wanted = points::Wanted { service: index, rule, needs, care: points::Care::Exact };
         let usable = points::of_service(program, performance, &classes, wanted);
         let _points = usable.settle(program, &mut cells, wanted, &mut diagnostics);
     }

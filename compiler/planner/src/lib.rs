@@ -23,6 +23,7 @@ pub use solve::{Control, Progress, SolverFault};
 
 use assemble::Making;
 use ent_lang::Program;
+use formulate::points::Care;
 use ent_performance::PerformanceSet;
 use ent_performance::operate::mean_dynamic_power;
 use ent_plan::diagnostic::{Code, Diagnostic, Outcome};
@@ -78,7 +79,9 @@ pub fn plan(
     control: &mut Control<'_>,
 ) -> Result<Outcome<Plan>, SolverFault> {
     let metric = options.metric.unwrap_or(program.objective.minimize.value);
-    let Outcome { value: problem, mut diagnostics } = formulate(program, performance, metric, options.rule);
+    let care = formulate::care(program, performance, options.rule);
+    let Outcome { value: problem, mut diagnostics } =
+        formulate::formulate_with(program, performance, metric, options.rule, care);
     let making = Making {
         program,
         performance,
@@ -91,7 +94,20 @@ pub fn plan(
         let solution = Solution { incumbent: None, bound: None, is_infeasible: true, stopped_by: None };
         return Ok(Outcome { value: emit::emit(&making, &problem, &solution), diagnostics });
     }
-    let solution = solve(program, performance, &problem, options.planner, control)?;
+    let mut solution = solve(program, performance, &problem, options.planner, control)?;
+    if care != Care::Exact {
+        // The plan is over some of the operating points; its bound must be over all of them.
+        let all = formulate::formulate_with(program, performance, metric, options.rule, Care::Optimistic).value;
+        solution.bound = None;
+        solution.is_infeasible = false;
+        solution.stopped_by = Some("number of operating points");
+        if options.planner == Planner::Optimal {
+            match solve::bound(&all, control)? {
+                Some(bound) => solution.bound = Some(bound),
+                None => solution.is_infeasible = true,
+            }
+        }
+    }
     let solution = refine(program, performance, &problem, solution, options.planner, control)?;
     let mut plan = emit::emit(&making, &problem, &solution);
     let together = explain::together(program, &plan);

@@ -136,6 +136,29 @@ pub fn optimal(
 const QUICK_SHARE: f64 = 0.35;
 const QUICK_GAP: f64 = 2e-3;
 
+/// What the relaxation alone proves, in the objective's unit; `None` when it proves that there is no plan.
+///
+/// # Errors
+/// When HiGHS fails.
+pub fn bound(problem: &Problem, control: &mut Control<'_>) -> Result<Option<f64>, SolverFault> {
+    let optimistic =
+        |service: usize, point: usize, rate: f64| problem.services[service].points[point].energy * rate;
+    // The bound is worth a few seconds beyond the deadline: without it a plan says nothing of itself.
+    let started = (control.elapsed)();
+    let mut own = Control {
+        gap: control.gap,
+        time_limit: Some(started + control.seconds_left().max(BOUND_SECONDS)),
+        node_limit: control.node_limit,
+        elapsed: control.elapsed,
+        progress: &mut |_| ControlFlow::Continue(()),
+        is_stopped: false,
+    };
+    exact::bound(problem, &optimistic, &mut own)
+}
+
+/// Least time given to the bound of a large program (s).
+const BOUND_SECONDS: f64 = 3.0;
+
 /// A good plan without a solver, and no bound.
 #[must_use]
 pub fn greedy(problem: &Problem, mean: &MeanPower<'_>, control: &mut Control<'_>) -> Option<Assignment> {

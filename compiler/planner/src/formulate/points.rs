@@ -9,7 +9,8 @@ use ent_performance::{ModelPerformance, PerformanceSet, PointKey, Prediction};
 use ent_plan::device::Board;
 use ent_plan::diagnostic::{Code, Diagnostic};
 use ent_plan::plan::{LatencyRule, Sharing};
-use std::collections::BTreeMap;
+use ent_plan::units::Megahertz;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// For whom, under which rule, with which facts.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,18 @@ pub(super) struct Wanted {
     pub(super) service: usize,
     pub(super) rule: LatencyRule,
     pub(super) needs: Needs,
+    pub(super) care: Care,
+}
+
+/// How carefully admissible rates are found under queueing, where each takes an evaluation of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Care {
+    /// Every point, exactly.
+    Exact,
+    /// About this many points of each service, exactly; the others are left out.
+    Thin(usize),
+    /// Every point, at the most it could admit: for a bound on all plans.
+    Optimistic,
 }
 
 /// Why candidates were left out, to say so when none remain.
@@ -84,6 +97,9 @@ pub(super) fn of_service(
         let mut keys = candidates(known, board, pin);
         // Largest batch first within a cell: it usually beats the smaller ones before they are evaluated.
         keys.sort_by_key(|k| (k.profile, k.clock, k.processes, std::cmp::Reverse(k.batch)));
+        if let Care::Thin(most) = wanted.care {
+            keys = thinned(keys, most);
+        }
         for key in keys {
             if !board.profiles.get(key.profile).is_some_and(|p| p.is_base) {
                 continue;
@@ -118,7 +134,11 @@ pub(super) fn of_service(
             if own.clone().any(|p| beats(p, &best, wanted.needs)) {
                 continue;
             }
-            let rate = admissible(&prediction, key.processes, service, wanted.rule);
+            let rate = if wanted.care == Care::Optimistic {
+                most_admissible(&prediction, key.processes, service, wanted.rule)
+            } else {
+                admissible(&prediction, key.processes, service, wanted.rule)
+            };
             if rate <= 0.0 || !rate.is_finite() {
                 found.refused.too_slow(&prediction, wanted.rule, board, key);
                 continue;
@@ -127,6 +147,29 @@ pub(super) fn of_service(
         }
     }
     found
+}
+
+/// No operating point admits more than this (req/s): its capacity, if a lone request is in time.
+fn most_admissible(prediction: &Prediction, processes: u32, service: &Service, rule: LatencyRule) -> f64 {
+    if least_latency(prediction, rule) <= service.slo.value.bound.get() {
+        operate::MAX_UTILISATION * prediction.capacity(processes)
+    } else {
+        0.0
+    }
+}
+
+/// About `most` of the keys: for every profile the largest and a middle batch, at clocks evenly apart.
+fn thinned(keys: Vec<PointKey>, most: usize) -> Vec<PointKey> {
+    let profiles: BTreeSet<usize> = keys.iter().map(|k| k.profile).collect();
+    let batches: Vec<u32> = keys.iter().map(|k| k.batch).collect::<BTreeSet<_>>().into_iter().collect();
+    let clocks: Vec<Megahertz> = keys.iter().map(|k| k.clock).collect::<BTreeSet<_>>().into_iter().collect();
+    let (Some(&last), Some(&middle)) = (batches.last(), batches.get(batches.len() / 2)) else { return keys };
+    let n = (most / (2 * profiles.len()).max(1)).clamp(2, clocks.len().max(2));
+    let kept: BTreeSet<Megahertz> =
+        (0..n).filter_map(|i| clocks.get(i * (clocks.len() - 1) / (n - 1)).copied()).collect();
+    keys.into_iter()
+        .filter(|k| kept.contains(&k.clock) && (k.batch == last || k.batch == middle))
+        .collect()
 }
 
 /// Whether a point is at least as good as another of its cell in every way that counts.

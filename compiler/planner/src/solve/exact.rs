@@ -14,7 +14,7 @@ use super::covers::{Cover, Found, Item, Search, covers};
 use super::integer::{self, Restricted};
 use super::master::{Master, Prices, Relaxed};
 use super::{Control, Progress, SolverFault};
-use crate::problem::{Assignment, Problem, Solution};
+use crate::problem::{Assignment, Problem, ServiceProblem, Solution};
 use std::collections::BTreeSet;
 
 /// Covers priced into the master per service and round.
@@ -32,6 +32,22 @@ const MOST_REPLICAS_ENUMERATED: f64 = 4.0;
 /// Relative gap that counts as none: the feasibility tolerance of the solver.
 pub(super) const NO_GAP: f64 = 1e-6;
 
+/// The relaxation's value with the constant; `None` when it cannot serve everything.
+pub(super) fn bound(
+    problem: &Problem,
+    mean: &MeanPower<'_>,
+    control: &mut Control<'_>,
+) -> Result<Option<f64>, SolverFault> {
+    let mut search = ExactSearch::new(problem, mean, counted(problem), control)?;
+    Ok(search.relax()?.map(|relaxed| relaxed.value + problem.objective.constant))
+}
+
+/// Which services are counted: those that need many instances even on their fastest point.
+fn counted(problem: &Problem) -> Vec<bool> {
+    let fastest = |s: &ServiceProblem| s.points.iter().map(|p| p.admissible).fold(0.0, f64::max);
+    problem.services.iter().map(|s| s.rate > MOST_REPLICAS_ENUMERATED * fastest(s)).collect()
+}
+
 /// Solves to proven optimality as far as the limits allow.
 pub(super) fn solve(
     problem: &Problem,
@@ -39,15 +55,7 @@ pub(super) fn solve(
     start: Start,
     control: &mut Control<'_>,
 ) -> Result<Solution, SolverFault> {
-    let counted: Vec<bool> = problem
-        .services
-        .iter()
-        .map(|s| {
-            let fastest = s.points.iter().map(|p| p.admissible).fold(0.0, f64::max);
-            s.rate > MOST_REPLICAS_ENUMERATED * fastest
-        })
-        .collect();
-    let mut search = ExactSearch::new(problem, mean, counted, control)?;
+    let mut search = ExactSearch::new(problem, mean, counted(problem), control)?;
     for assignment in start.assignment.into_iter().chain(start.others) {
         search.offer(assignment)?;
     }
