@@ -72,6 +72,32 @@ pub fn formulate(
     Outcome { value: problem, diagnostics }
 }
 
+/// What is wrong with each service by itself: promises that no operating point keeps, pins and memory
+/// that leave nothing. Cheap: queues are evaluated only for services that look impossible or restricted.
+#[must_use]
+pub fn alone(program: &Program, performance: &PerformanceSet, rule: LatencyRule) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    let mut ignored = Vec::new();
+    let classes = classes(program, &mut ignored);
+    let needs = Needs { base: false, power: false, dynamic: false, mean: false };
+    let mut fastest: BTreeMap<usize, f64> = BTreeMap::new();
+    let mut cells = Cells::default();
+    for (index, service) in program.services.iter().enumerate() {
+        let model = service.model.value;
+        let least = *fastest
+            .entry(model)
+            .or_insert_with(|| points::fastest(program, performance, &classes, model, rule));
+        let is_restricted = service.pin.is_some() || program.models[model].memory.is_some();
+        if !is_restricted && service.slo.value.bound.get() >= least {
+            continue;
+        }
+        let wanted = points::Wanted { service: index, rule, needs };
+        let usable = points::of_service(program, performance, &classes, wanted);
+        let _points = usable.settle(program, &mut cells, wanted, &mut diagnostics);
+    }
+    diagnostics
+}
+
 /// Applies a function to all items on the processor's cores; results in the order of the items.
 fn in_parallel<T: Sync, R: Send>(items: &[T], apply: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(items.len()).max(1);

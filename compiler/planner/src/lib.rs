@@ -16,7 +16,7 @@ pub mod published;
 pub mod solve;
 mod weights;
 
-pub use formulate::formulate;
+pub use formulate::{alone, formulate};
 pub use lp::lp;
 pub use problem::{Problem, Solution};
 pub use solve::{Control, Progress, SolverFault};

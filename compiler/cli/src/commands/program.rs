@@ -62,7 +62,10 @@ pub(super) fn asked(name: &str, question: &Question) -> Result<Compiled, Stop> {
 /// Only what is about no spec.
 pub(super) fn check(name: &str, options: &Options) -> Result<(Sources, Vec<Diagnostic>), Stop> {
     let checked = compile(name, options).and_then(|mut compiled| {
-        performance(&mut compiled, None)?;
+        let performance = performance(&mut compiled, None)?;
+        let rule = compiled.latency_rule();
+        let alone = ent_planner::alone(&compiled.program, &performance, rule);
+        compiled.diagnostics.extend(alone);
         Ok((compiled.sources, compiled.diagnostics))
     });
     match checked {

@@ -120,7 +120,7 @@ pub(super) fn of_service(
             }
             let rate = admissible(&prediction, key.processes, service, wanted.rule);
             if rate <= 0.0 || !rate.is_finite() {
-                found.refused.too_slow(&prediction, service, wanted.rule, board, key);
+                found.refused.too_slow(&prediction, wanted.rule, board, key);
                 continue;
             }
             found.points.push((cell, point(key, rate, &prediction, service, wanted.rule)));
@@ -250,15 +250,8 @@ fn fits(model: &Model, board: &Board, sharing: Sharing, key: PointKey, refused: 
 }
 
 impl Refused {
-    fn too_slow(
-        &mut self,
-        prediction: &Prediction,
-        service: &Service,
-        rule: LatencyRule,
-        board: &Board,
-        key: PointKey,
-    ) {
-        let least = least_latency(prediction, key.processes, service, rule);
+    fn too_slow(&mut self, prediction: &Prediction, rule: LatencyRule, board: &Board, key: PointKey) {
+        let least = least_latency(prediction, rule);
         if self.latency.as_ref().is_none_or(|(best, _)| least < *best) {
             self.latency = Some((least, name(board, key)));
         }
@@ -277,12 +270,13 @@ impl Refused {
             .label(format!(
                 "the fastest one ({at}) is predicted at {}{}",
                 time(*least),
-                if rule == LatencyRule::Execution { " of execution" } else { " at light load" }
+                if rule == LatencyRule::Execution { " of execution" } else { " for a lone request" }
             ))
-            .help(format!(
-                "raise the bound: the tightest feasible promise is `{percentile} <= {}`",
-                time(bound)
-            ));
+            .help(if rule == LatencyRule::Execution {
+                format!("raise the bound: the tightest feasible promise is `{percentile} <= {}`", time(bound))
+            } else {
+                format!("raise the bound above {}: requests also wait for each other", time(bound))
+            });
         }
         if let Some((have, need, profile)) = &self.memory {
             let span = model.memory.as_ref().map_or(service.model.span, |m| m.span);
@@ -336,16 +330,38 @@ impl Refused {
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
-/// The least latency an operating point can promise (s): at light load under queueing.
-fn least_latency(prediction: &Prediction, processes: u32, service: &Service, rule: LatencyRule) -> f64 {
+/// The least latency an operating point can promise (s): of execution, or of a lone request under queueing.
+fn least_latency(prediction: &Prediction, rule: LatencyRule) -> f64 {
     match rule {
         LatencyRule::Execution => prediction.latency_p99.get(),
         LatencyRule::Queueing => {
-            let rate = 1e-3 * prediction.capacity(processes);
-            let at = operate::operate_with_wait(prediction, processes, promise(service, rule), rate, 0.0);
-            at.predicted_latency * operate::SAFETY * (1.0 + 1e-9)
+            let first = prediction.batch_times.first().map_or(f64::INFINITY, |t| t.get());
+            let full = prediction.batch_times.last().map_or(f64::INFINITY, |t| t.get());
+            let tail = (prediction.latency_p99.get() - full).max(0.0);
+            (first + tail) * operate::SAFETY
         }
     }
+}
+
+/// The least latency that a model can promise on any of these boards (s), and where.
+pub(super) fn fastest(
+    program: &Program,
+    performance: &PerformanceSet,
+    classes: &[Class],
+    model: usize,
+    rule: LatencyRule,
+) -> f64 {
+    let mut least = f64::INFINITY;
+    for class in classes {
+        let Some(known) = performance.get(model, class.board) else { continue };
+        let board = &program.boards[class.board];
+        for key in known.points(board) {
+            if let Some(prediction) = known.predict(board, key) {
+                least = least.min(least_latency(&prediction, rule));
+            }
+        }
+    }
+    least
 }
 
 fn name(board: &Board, key: PointKey) -> String {
