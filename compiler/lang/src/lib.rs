@@ -1,6 +1,6 @@
 //! The `.ent` language: text → Ast → Program.
 //!
-//! [`parse`] never fails and keeps comments; [`format`] prints the one canonical layout; [`compile`] reads
+//! [`parse`] never fails and keeps comments; [`format()`] prints the one canonical layout; [`compile`] reads
 //! a program with its imports, checks names, units, ranges and the device catalogue, and reports every
 //! independent mistake of one run. Nothing here does I/O, knows measurements, or knows solvers.
 

@@ -3,7 +3,6 @@
 //! In a fence, `# error: [code] "underlined"` (or `warning`) below a row says what that row causes. A fence
 //! with a file name belongs to a program, and is tried with it.
 #![expect(clippy::unwrap_used, reason = "a test: a page that cannot be read fails it")]
-#![expect(clippy::unwrap_used, reason = "a test stops where its page is wrong")]
 
 use ent_performance::import;
 use ent_plan::diagnostic::{Code, FileId, Severity, Sources};
