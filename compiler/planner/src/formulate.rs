@@ -47,7 +47,9 @@ pub(crate) fn care(program: &Program, performance: &PerformanceSet, rule: Latenc
                 .map(|n| n.board.value)
                 .collect::<BTreeSet<_>>()
                 .into_iter()
-                .filter_map(|b| Some(performance.get(service.model.value, b)?.points(&program.boards[b]).len()))
+                .filter_map(|b| {
+                    Some(performance.get(service.model.value, b)?.points(&program.boards[b]).len())
+                })
                 .sum()
         });
     }

@@ -23,11 +23,11 @@ pub use solve::{Control, Progress, SolverFault};
 
 use assemble::Making;
 use ent_lang::Program;
-use formulate::points::Care;
 use ent_performance::PerformanceSet;
 use ent_performance::operate::mean_dynamic_power;
 use ent_plan::diagnostic::{Code, Diagnostic, Outcome};
 use ent_plan::plan::{LatencyRule, Metric, Plan};
+use formulate::points::Care;
 use problem::{Assignment, ClassWeights, LimitRow, Weights};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -97,7 +97,8 @@ pub fn plan(
     let mut solution = solve(program, performance, &problem, options.planner, control)?;
     if care != Care::Exact {
         // The plan is over some of the operating points; its bound must be over all of them.
-        let all = formulate::formulate_with(program, performance, metric, options.rule, Care::Optimistic).value;
+        let all =
+            formulate::formulate_with(program, performance, metric, options.rule, Care::Optimistic).value;
         solution.bound = None;
         solution.is_infeasible = false;
         solution.stopped_by = Some("number of operating points");

@@ -167,9 +167,7 @@ fn thinned(keys: Vec<PointKey>, most: usize) -> Vec<PointKey> {
     let n = (most / (2 * profiles.len()).max(1)).clamp(2, clocks.len().max(2));
     let kept: BTreeSet<Megahertz> =
         (0..n).filter_map(|i| clocks.get(i * (clocks.len() - 1) / (n - 1)).copied()).collect();
-    keys.into_iter()
-        .filter(|k| kept.contains(&k.clock) && (k.batch == last || k.batch == middle))
-        .collect()
+    keys.into_iter().filter(|k| kept.contains(&k.clock) && (k.batch == last || k.batch == middle)).collect()
 }
 
 /// Whether a point is at least as good as another of its cell in every way that counts.
