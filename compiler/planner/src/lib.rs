@@ -23,11 +23,11 @@ pub use solve::{Control, Progress, SolverFault};
 
 use assemble::Making;
 use ent_lang::Program;
-use formulate::points::Care;
 use ent_performance::PerformanceSet;
 use ent_performance::operate::mean_dynamic_power;
-use ent_plan::diagnostic::{Code, Diagnostic, Outcome};
+use ent_plan::diagnostic::{Code, Diagnostic, Outcome, Severity};
 use ent_plan::plan::{LatencyRule, Metric, Plan};
+use formulate::points::Care;
 use problem::{Assignment, ClassWeights, LimitRow, Weights};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -90,14 +90,25 @@ pub fn plan(
         rule: options.rule,
         gap: control.gap,
     };
-    if diagnostics.iter().any(|d| d.severity == ent_plan::diagnostic::Severity::Error) {
-        let solution = Solution { incumbent: None, bound: None, is_infeasible: true, stopped_by: None };
+    if diagnostics.iter().any(|d| d.severity == Severity::Error) {
+        // What a planner cannot express or a fact that is missing proves nothing of the wish itself.
+        let is_infeasible = diagnostics.iter().filter(|d| d.severity == Severity::Error).all(|d| {
+            matches!(
+                d.code,
+                Code::LatencyOutOfReach
+                    | Code::MemoryOutOfReach
+                    | Code::PinOutOfReach
+                    | Code::ConflictingRequirements
+            )
+        });
+        let solution = Solution { incumbent: None, bound: None, is_infeasible, stopped_by: None };
         return Ok(Outcome { value: emit::emit(&making, &problem, &solution), diagnostics });
     }
     let mut solution = solve(program, performance, &problem, options.planner, control)?;
     if care != Care::Exact {
         // The plan is over some of the operating points; its bound must be over all of them.
-        let all = formulate::formulate_with(program, performance, metric, options.rule, Care::Optimistic).value;
+        let all =
+            formulate::formulate_with(program, performance, metric, options.rule, Care::Optimistic).value;
         solution.bound = None;
         solution.is_infeasible = false;
         solution.stopped_by = Some("number of operating points");
