@@ -198,6 +198,13 @@ fn derive(
     }
     if let Some(limit) = fields.value(context, "power_limit").and_then(|v| context.power(&v, "power limit")) {
         let known = board.power_limits;
+        if let Some(least) = known.and_then(|k| k.min).filter(|least| limit.value < *least) {
+            context.report(
+                Diagnostic::error(Code::OutOfRange, limit.span, "a number outside what makes sense")
+                    .label(format!("the board's power limit cannot be set below {least}"))
+                    .help(format!("write a power limit of at least `{least}`")),
+            );
+        }
         let max = known.map_or(limit.value, |k| if k.max < limit.value { limit.value } else { k.max });
         board.power_limits = Some(PowerLimits { min: known.and_then(|k| k.min), default: limit.value, max });
         supplied.push("power_limits");

@@ -175,7 +175,9 @@ pub fn operate_with_wait(
             let server = BatchServer { batch_times: &times, processes, max_wait };
             let behaviour = queueing::behaviour(server, promise.arrivals, rate, promise.percentile);
             let mean = (!energy.is_empty()).then(|| queueing::mean_power(&behaviour, rate, &energy));
-            (behaviour.latency + execution_tail(prediction), mean)
+            // No request is faster than a batch of one, whatever rounding says at rates next to nothing.
+            let shortest = times.first().copied().unwrap_or(0.0);
+            (behaviour.latency.max(shortest) + execution_tail(prediction), mean)
         }
     };
     Operation {

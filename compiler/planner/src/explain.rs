@@ -21,6 +21,8 @@ use std::ops::ControlFlow;
 /// Seconds for the whole explanation, and for one trial.
 const SECONDS: f64 = 20.0;
 const TRIAL_SECONDS: f64 = 4.0;
+/// With more services than this, the conflict is not searched for.
+const MOST_EXPLAINED: usize = 100;
 /// Bisection steps when a feasible rate is looked for.
 const STEPS: usize = 7;
 /// Services whose own feasible rate is looked for.
@@ -56,7 +58,18 @@ pub fn conflict(
     problem: &Problem,
     control: &mut Control<'_>,
 ) -> Result<Vec<Diagnostic>, SolverFault> {
-    let deadline = (control.elapsed)() + SECONDS;
+    if problem.services.len() > MOST_EXPLAINED {
+        let span = problem.classes.first().map_or(program.objective.minimize.span, |c| c.span);
+        let boards: u32 = problem.classes.iter().map(|c| c.count).fold(0, u32::saturating_add);
+        return Ok(vec![
+            Diagnostic::error(Code::ConflictingRequirements, span, "these requirements cannot hold together")
+                .label(format!("{boards} boards, {} services and the limits", problem.services.len()))
+                .help("add boards, raise a limit, or plan groups of services apart to see which conflict"),
+        ]);
+    }
+    // An explanation is worth waiting for, but not much longer than the plan was.
+    let patience = control.time_limit.map_or(SECONDS, |limit| (0.5 * limit).clamp(2.0, SECONDS));
+    let deadline = (control.elapsed)() + patience;
     let trials = Trials { program, performance, problem, elapsed: control.elapsed, deadline };
     let mut kept: BTreeSet<Requirement> = (0..problem.classes.len())
         .map(Requirement::Boards)

@@ -6,7 +6,7 @@
 use crate::problem::{Cell, Class, LimitRow, Pattern, Problem, ServiceProblem, Slot, Weights};
 use crate::weights::{idle_power, per_solver_unit, weights};
 use ent_lang::Program;
-use ent_lang::program::Service;
+use ent_lang::program::{Arrivals, Service};
 use ent_performance::PerformanceSet;
 use ent_performance::operate::{self, Promise};
 use ent_plan::device::{Board, maximal_multisets};
@@ -32,6 +32,16 @@ pub fn formulate(
 /// Operating points under queueing that are worth evaluating one by one.
 const MANY_POINTS: usize = 24_000;
 
+/// How much longer an evaluation takes than under Poisson arrivals, about.
+fn toil(arrivals: &Arrivals) -> usize {
+    match arrivals {
+        Arrivals::Gamma { cv } if *cv > 2.0 => 60,
+        Arrivals::Gamma { cv } if *cv > 1.0 => 20,
+        Arrivals::Gamma { .. } => 4,
+        Arrivals::Uniform | Arrivals::Poisson | Arrivals::Trace { .. } => 1,
+    }
+}
+
 /// With how much care a program can be formulated in reasonable time.
 pub(crate) fn care(program: &Program, performance: &PerformanceSet, rule: LatencyRule) -> points::Care {
     if rule == LatencyRule::Execution {
@@ -40,7 +50,7 @@ pub(crate) fn care(program: &Program, performance: &PerformanceSet, rule: Latenc
     let mut of_model: BTreeMap<usize, usize> = BTreeMap::new();
     let mut total = 0;
     for service in &program.services {
-        total += *of_model.entry(service.model.value).or_insert_with(|| {
+        let points = *of_model.entry(service.model.value).or_insert_with(|| {
             program
                 .nodes
                 .iter()
@@ -52,6 +62,7 @@ pub(crate) fn care(program: &Program, performance: &PerformanceSet, rule: Latenc
                 })
                 .sum()
         });
+        total += points * toil(&service.arrivals.value);
     }
     if total <= MANY_POINTS {
         points::Care::Exact
@@ -70,6 +81,19 @@ pub(crate) fn formulate_with(
 ) -> Outcome<Problem> {
     let mut diagnostics = Vec::new();
     let classes = classes(program, &mut diagnostics);
+    if let Some(class) = classes.first()
+        && classes.iter().all(|c| c.count == 0)
+    {
+        diagnostics.push(
+            Diagnostic::error(
+                Code::ConflictingRequirements,
+                class.span,
+                "these requirements cannot hold together",
+            )
+            .label("there are no boards, and services to serve")
+            .help("give the node at least one board"),
+        );
+    }
     let objective = weights(program, &classes, metric, &mut diagnostics);
     let limits: Vec<LimitRow> = program
         .objective

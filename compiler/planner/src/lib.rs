@@ -25,7 +25,7 @@ use assemble::Making;
 use ent_lang::Program;
 use ent_performance::PerformanceSet;
 use ent_performance::operate::mean_dynamic_power;
-use ent_plan::diagnostic::{Code, Diagnostic, Outcome};
+use ent_plan::diagnostic::{Code, Diagnostic, Outcome, Severity};
 use ent_plan::plan::{LatencyRule, Metric, Plan};
 use formulate::points::Care;
 use problem::{Assignment, ClassWeights, LimitRow, Weights};
@@ -90,8 +90,18 @@ pub fn plan(
         rule: options.rule,
         gap: control.gap,
     };
-    if diagnostics.iter().any(|d| d.severity == ent_plan::diagnostic::Severity::Error) {
-        let solution = Solution { incumbent: None, bound: None, is_infeasible: true, stopped_by: None };
+    if diagnostics.iter().any(|d| d.severity == Severity::Error) {
+        // What a planner cannot express or a fact that is missing proves nothing of the wish itself.
+        let is_infeasible = diagnostics.iter().filter(|d| d.severity == Severity::Error).all(|d| {
+            matches!(
+                d.code,
+                Code::LatencyOutOfReach
+                    | Code::MemoryOutOfReach
+                    | Code::PinOutOfReach
+                    | Code::ConflictingRequirements
+            )
+        });
+        let solution = Solution { incumbent: None, bound: None, is_infeasible, stopped_by: None };
         return Ok(Outcome { value: emit::emit(&making, &problem, &solution), diagnostics });
     }
     let mut solution = solve(program, performance, &problem, options.planner, control)?;

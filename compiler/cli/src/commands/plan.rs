@@ -254,7 +254,8 @@ fn finish(
     let file = report::plan_file(plan)?;
     let mut is_changed = true;
     if let (Some(path), false, false) = (&arguments.output, is_wrong, made.is_interrupted) {
-        is_changed = std::fs::read_to_string(path).map_or(true, |before| before != file);
+        // Only a regular file holds a plan: a device may never end.
+        is_changed = !path.is_file() || std::fs::read_to_string(path).map_or(true, |before| before != file);
         write::atomically(path, &file)?;
         if terminal.verbosity > Verbosity::Quiet {
             terminal.message(&format!("wrote {}\n", path.display()));

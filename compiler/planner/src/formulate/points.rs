@@ -49,6 +49,7 @@ pub(super) struct Usable {
     points: Vec<(Cell, Point)>,
     refused: Refused,
     has_data: bool,
+    has_boards: bool,
 }
 
 impl Usable {
@@ -61,7 +62,7 @@ impl Usable {
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Vec<Point> {
         let service = &program.services[wanted.service];
-        if self.points.is_empty() && self.has_data {
+        if self.points.is_empty() && self.has_data && self.has_boards {
             let model = &program.models[service.model.value];
             diagnostics.push(self.refused.explain(service, model, wanted.rule));
         }
@@ -80,7 +81,12 @@ pub(super) fn of_service(
     let model = &program.models[service.model.value];
     let pin = service.pin.as_ref().map(|p| &p.value);
     let isolated = service.isolate.as_ref().is_some_and(|i| i.value).then_some(wanted.service);
-    let mut found = Usable { points: Vec::new(), refused: Refused::default(), has_data: false };
+    let mut found = Usable {
+        points: Vec::new(),
+        refused: Refused::default(),
+        has_data: false,
+        has_boards: classes.iter().any(|c| c.count > 0),
+    };
     for (class_index, class) in classes.iter().enumerate() {
         let Some(known) = performance.get(service.model.value, class.board) else { continue };
         found.has_data = true;
