@@ -6,7 +6,7 @@
 use crate::problem::{Cell, Class, LimitRow, Pattern, Problem, ServiceProblem, Slot, Weights};
 use crate::weights::{idle_power, per_solver_unit, weights};
 use ent_lang::Program;
-use ent_lang::program::{Arrivals, Service};
+use ent_lang::program::{Arrivals, PerformanceRef, Service};
 use ent_performance::PerformanceSet;
 use ent_performance::operate::{self, Promise};
 use ent_plan::device::{Board, maximal_multisets};
@@ -146,12 +146,17 @@ pub fn alone(program: &Program, performance: &PerformanceSet, rule: LatencyRule)
     let mut ignored = Vec::new();
     let classes = classes(program, &mut ignored);
     let needs = Needs { base: false, power: false, dynamic: false, mean: false };
-    let mut fastest: BTreeMap<usize, f64> = BTreeMap::new();
+    // Many models may share one entry of a performance file; its points are looked through once.
+    let mut fastest: BTreeMap<(Vec<&PerformanceRef>, Option<&str>), f64> = BTreeMap::new();
     let mut cells = Cells::default();
     for (index, service) in program.services.iter().enumerate() {
         let model = service.model.value;
+        let references: Vec<&PerformanceRef> =
+            program.models[model].performance.iter().map(|p| &p.value).collect();
+        let is_by_name = references.iter().any(|r| r.entry.is_none());
+        let by_name = is_by_name.then(|| program.models[model].name.value.as_str());
         let least = *fastest
-            .entry(model)
+            .entry((references, by_name))
             .or_insert_with(|| points::fastest(program, performance, &classes, model, rule));
         let is_restricted = service.pin.is_some() || program.models[model].memory.is_some();
         if !is_restricted && service.slo.value.bound.get() >= least {
