@@ -14,7 +14,7 @@ mod site;
 pub mod usher;
 mod verdict;
 
-pub use shares::{Asked, Interference, Utilisation, shared_by_mps};
+pub use shares::{Interference, Utilisation, shared_by_mps};
 
 /// How faithfully a published planner decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

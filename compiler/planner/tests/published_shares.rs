@@ -7,7 +7,7 @@ use ent_performance::{PerformanceSet, verify};
 use ent_plan::diagnostic::{Diagnostic, Sources};
 use ent_plan::plan::{LatencyRule, Plan, Sharing, Status, check};
 use ent_plan::text::LoadError;
-use ent_planner::published::{Asked, Interference, Mode, Utilisation, gpulets, shared_by_mps, usher};
+use ent_planner::published::{Interference, Mode, Request, Utilisation, gpulets, shared_by_mps, usher};
 
 /// Two services of very different needs, and one that asks for less than a request per second.
 const SPEC: &str = r#"
@@ -78,8 +78,8 @@ fn interference() -> Interference {
     }
 }
 
-fn asked(mode: Mode, rule: LatencyRule) -> Asked {
-    Asked { mode, metric: None, rule }
+fn asked(mode: Mode, rule: LatencyRule) -> Request {
+    Request { mode, metric: None, rule }
 }
 
 /// What is wrong with a plan besides promises that its planner does not keep.

@@ -9,7 +9,7 @@ use ent_plan::plan::{Fault, LatencyRule, Plan, Sharing, check};
 use ent_planner::Planner;
 use ent_planner::published::fgd::FgdInput;
 use ent_planner::published::{
-    Asked, Interference, Mode, Request, Utilisation, enertune, fgd, gpulets, parvagpu, shared_by_mps, usher,
+    Interference, Mode, Request, Utilisation, enertune, fgd, gpulets, parvagpu, shared_by_mps, usher,
 };
 
 /// A published planner.
@@ -81,8 +81,8 @@ impl Given {
         Request { mode: self.mode, metric: None, rule: self.rule }
     }
 
-    fn asked(&self) -> Asked {
-        Asked { mode: self.mode, metric: None, rule: self.rule }
+    fn asked(&self) -> Request {
+        Request { mode: self.mode, metric: None, rule: self.rule }
     }
 }
 

@@ -1,13 +1,13 @@
 //! What planners that share boards by MPS have in common: the boards, the clock, and plans of shares.
 
-use super::Mode;
+use super::Request;
 use crate::assemble::{BoardChoice, InstanceChoice, Making, Proof, assemble};
 use ent_lang::Program;
 use ent_lang::program::Node;
 use ent_performance::operate::MAX_UTILISATION;
 use ent_performance::{ModelPerformance, PerformanceSet, ShareKey};
 use ent_plan::diagnostic::{Code, Diagnostic, Outcome};
-use ent_plan::plan::{LatencyRule, Metric, Plan, Sharing};
+use ent_plan::plan::{LatencyRule, Plan, Sharing};
 use ent_plan::units::Megahertz;
 use std::collections::BTreeSet;
 
@@ -33,17 +33,6 @@ pub struct Interference {
     pub utilisation: Vec<Utilisation>,
     /// Linear model of the slowdown: own L2, other's L2, own memory, other's memory, constant.
     pub constants: [f64; 5],
-}
-
-/// What is asked of a published planner.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked {
-    /// How faithfully to decide.
-    pub mode: Mode,
-    /// What the plan states as its objective, in place of the program's; these planners do not minimise it.
-    pub metric: Option<Metric>,
-    /// Which latency promises are about.
-    pub rule: LatencyRule,
 }
 
 /// The program with its boards shared by MPS instead of MIG: what plans of these planners keep, and what they
@@ -84,7 +73,7 @@ pub(super) struct ShareChoice {
 pub(super) struct Planning<'a> {
     pub(super) program: &'a Program,
     pub(super) performance: &'a PerformanceSet,
-    pub(super) asked: Asked,
+    pub(super) asked: Request,
     /// The planner's name in commands.
     pub(super) planner: &'static str,
     pub(super) diagnostics: Vec<Diagnostic>,

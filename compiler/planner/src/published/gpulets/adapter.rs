@@ -1,7 +1,8 @@
 //! Program + performance → GPUlets' plan.
 
 use super::{Decision, Ending, Gpulet, Input, MOST_BATCH, Model, decide};
-use crate::published::shares::{Asked, Planning, ShareChoice, Site};
+use crate::published::Request;
+use crate::published::shares::{Planning, ShareChoice, Site};
 use crate::published::{Interference, Mode};
 use ent_lang::Program;
 use ent_performance::PerformanceSet;
@@ -31,7 +32,7 @@ pub fn plan(
     program: &Program,
     performance: &PerformanceSet,
     interference: Option<&Interference>,
-    asked: Asked,
+    asked: Request,
 ) -> Outcome<Plan> {
     let mut planning = Planning { program, performance, asked, planner: NAME, diagnostics: Vec::new() };
     let Some(site) = planning.site() else { return planning.plan(None, &[]) };

@@ -2,7 +2,8 @@
 
 use super::{Decision, Input, Model, Profile, decide};
 use crate::published::Interference;
-use crate::published::shares::{Asked, Planning, ShareChoice, Site};
+use crate::published::Request;
+use crate::published::shares::{Planning, ShareChoice, Site};
 use ent_lang::Program;
 use ent_performance::PerformanceSet;
 use ent_plan::diagnostic::Outcome;
@@ -19,7 +20,7 @@ pub fn plan(
     program: &Program,
     performance: &PerformanceSet,
     interference: Option<&Interference>,
-    asked: Asked,
+    asked: Request,
 ) -> Outcome<Plan> {
     let mut planning = Planning { program, performance, asked, planner: NAME, diagnostics: Vec::new() };
     let Some(interference) = interference else {
