@@ -144,6 +144,8 @@ pub(crate) fn assemble(making: &Making<'_>, boards: &[BoardChoice], proof: Proof
         services,
         assumptions: assumptions(making),
         diagnostics: Vec::new(),
+        machine: None,
+        checksum: None,
     }
 }
 

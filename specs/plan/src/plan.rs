@@ -17,7 +17,7 @@ pub use check::{CheckedPlan, Fault, OPTIMAL_GAP, check, check_boards};
 pub use metrics::gap;
 
 /// The version of the plan format this crate writes: minor is additive, major is breaking.
-pub const FORMAT_VERSION: &str = "1.0";
+pub const FORMAT_VERSION: &str = "1.1";
 
 /// How far a plan is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -274,6 +274,34 @@ pub struct Note {
     pub help: Option<String>,
 }
 
+/// The machine that a plan was made from, as it was then: what `apply` compares to find the plan stale.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Machine {
+    /// The node of the plan that it is.
+    pub node: String,
+    /// Its driver's version.
+    pub driver_version: String,
+    /// Whether it is a simulated one.
+    pub is_simulated: bool,
+    /// Its GPUs, by index.
+    pub gpus: Vec<MachineGpu>,
+}
+
+/// A GPU of the machine that a plan was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MachineGpu {
+    /// Its index.
+    pub index: u32,
+    /// Its UUID.
+    pub uuid: String,
+    /// Its catalogue id.
+    pub board: Option<String>,
+    /// Whether MIG mode was on; `null` when it has none.
+    pub mig: Option<bool>,
+    /// Its GPU instances as `profile@start`, by start.
+    pub instances: Vec<String>,
+}
+
 /// A desired deployment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
@@ -314,4 +342,11 @@ pub struct Plan {
     pub assumptions: Vec<String>,
     /// Warnings.
     pub diagnostics: Vec<Note>,
+    /// The machine it was made from; `null` when it was planned offline.
+    #[serde(default)]
+    pub machine: Option<Machine>,
+    /// `sha256:` and the hash of everything else here, so that an edited plan is not applied; `null` in
+    /// plans of format 1.0.
+    #[serde(default)]
+    pub checksum: Option<String>,
 }

@@ -83,6 +83,8 @@ pub fn plan() -> Plan {
         services,
         assumptions: Vec::new(),
         diagnostics: Vec::new(),
+        machine: None,
+        checksum: None,
     }
 }
 

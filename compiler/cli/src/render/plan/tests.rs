@@ -132,6 +132,8 @@ fn sample() -> Plan {
             location: Some("vision.ent:7:9".to_owned()),
             help: Some("run `nvidia-smi mig -lgip` on the board and compare".to_owned()),
         }],
+        machine: None,
+        checksum: None,
     }
 }
 

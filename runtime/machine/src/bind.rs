@@ -1,0 +1,28 @@
+//! Plan + machine → target: which planned board is which GPU, by UUID from here on.
+//!
+//! A plan made from an observed machine names UUIDs and says what it saw; one made offline is bound by
+//! index. A plan for another machine is refused with every field that differs.
+
+use crate::error::Stale;
+use crate::observed::{GpuUuid, Observed};
+use crate::target::Target;
+use ent_plan::plan::CheckedPlan;
+
+/// A plan's boards and the GPUs they became.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Binding {
+    /// The node of the plan that this machine is.
+    pub node: String,
+    /// Planned index → GPU, by index.
+    pub gpus: Vec<(u32, GpuUuid)>,
+    /// What the machine is wanted to be.
+    pub target: Target,
+}
+
+/// Binds the boards that a plan has on `node` to the GPUs of a machine.
+///
+/// # Errors
+/// Every field in which the plan and the machine differ.
+pub fn bind(_plan: &CheckedPlan, _node: &str, _observed: &Observed) -> Result<Binding, Vec<Stale>> {
+    Err(Vec::new())
+}
