@@ -15,6 +15,8 @@ const EDGES: &[(&str, &[&str])] = &[
     // The runtime half: it stands on plans, and never sees the compiler.
     ("ent-nvml-sim", &["ent-plan"]),
     ("ent-machine", &["ent-plan", "ent-nvml-sim"]),
+    ("ent-wire", &[]),
+    ("ent-serve", &["ent-plan", "ent-wire"]),
     ("entc", &["ent-plan", "ent-lang", "ent-performance", "ent-planner", "ent-machine", "ent-nvml-sim"]),
     (
         "ent-tests",
