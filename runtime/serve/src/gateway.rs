@@ -4,12 +4,29 @@
 //! for those threads.
 
 use crate::deployment::{Deployment, DeploymentError};
+use front::Front;
+use http::Purpose;
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
 
+mod front;
+mod http;
+mod link;
+mod metrics;
 mod options;
+mod reconfigure;
+mod replica;
+mod service;
 mod stats;
+mod timer;
+mod workers;
 
 pub use options::{Limits, Options, Shedding};
 pub use stats::{Outcomes, ReplicaStats, ServiceStats, Stats};
@@ -22,6 +39,12 @@ pub struct Gateway;
 #[derive(Debug)]
 pub struct Handle {
     addresses: Addresses,
+    front: Arc<Front>,
+    /// Becomes true when no more connections are taken.
+    draining: watch::Sender<bool>,
+    /// Becomes true when the threads are to end.
+    ending: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// Where a gateway listens. A port of 0 in the options is the port that the system chose here.
@@ -73,6 +96,9 @@ pub enum ReconfigureError {
         /// How long they had.
         waited: Duration,
     },
+    /// The system gave no timer or the like.
+    #[error("cannot change the deployment, and the one before still serves: {0}")]
+    Io(#[from] std::io::Error),
     /// The gateway has ended.
     #[error("the gateway has ended")]
     Ended,
@@ -83,17 +109,52 @@ impl Gateway {
     ///
     /// # Errors
     /// When the deployment cannot run, or an address cannot be listened on.
-    pub fn start(deployment: Deployment, options: Options) -> Result<Handle, StartError> {
+    pub fn start(deployment: &Deployment, options: Options) -> Result<Handle, StartError> {
         deployment.validate()?;
-        Ok(Handle {
-            addresses: Addresses {
-                http: options.http,
-                grpc: options.grpc,
-                metrics: options.metrics,
-                workers: options.workers,
-            },
-        })
+        for address in [options.http, options.grpc, options.metrics].into_iter().flatten() {
+            if options.token.is_none() && !address.ip().is_loopback() {
+                return Err(StartError::TokenNeeded(address));
+            }
+        }
+        let runtime = runtime(options.threads)?;
+        let (draining, is_draining) = watch::channel(false);
+        let (ending, mut is_ending) = watch::channel(false);
+        let front = Arc::new(Front::new(options.clone(), runtime.handle().clone())?);
+        let addresses = {
+            let _inside = runtime.enter();
+            let workers = workers::listen(&options.workers)?;
+            let listeners = [(options.http, Purpose::Inference), (options.metrics, Purpose::Metrics)];
+            let mut bound = [None, None];
+            for ((address, purpose), bound) in listeners.into_iter().zip(&mut bound) {
+                let Some(address) = address else { continue };
+                let listener = http::listen(address)?;
+                *bound = Some(listener.local_addr()?);
+                runtime.spawn(http::accept(Arc::clone(&front), listener, purpose, is_draining.clone()));
+            }
+            let [http, metrics] = bound;
+            reconfigure::install(&front, deployment)?;
+            runtime.spawn(workers::accept(Arc::clone(&front), workers));
+            runtime.spawn(reconfigure::sweep(Arc::clone(&front)));
+            Addresses { http, grpc: None, metrics, workers: options.workers }
+        };
+        let thread = std::thread::Builder::new().name("entc-gateway".to_owned()).spawn(move || {
+            // Ends when it is told to, or when its handle is gone.
+            runtime.block_on(async { drop(is_ending.wait_for(|is_ending| *is_ending).await) });
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        })?;
+        Ok(Handle { addresses, front, draining, ending, thread: Some(thread) })
     }
+}
+
+/// One thread does without locks and wake-ups between threads, and is the fastest where cores are few.
+fn runtime(threads: usize) -> io::Result<Runtime> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if threads == 0 { (cores / 4).clamp(1, 8) } else { threads };
+    let mut builder = match threads {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    builder.worker_threads(threads).thread_name("entc-gateway").enable_all().build()
 }
 
 impl Handle {
@@ -108,16 +169,16 @@ impl Handle {
     /// # Errors
     /// [`ReconfigureError::NotReady`] with the replicas that have not, after `patience`.
     pub async fn ready(&self, patience: Duration) -> Result<(), ReconfigureError> {
-        let _ = patience;
-        Err(ReconfigureError::Ended)
+        let front = Arc::clone(&self.front);
+        self.run(async move { reconfigure::ready(&front.replicas(), patience).await }).await
     }
 
     /// Puts another deployment in the place of the present one without failing a request: make before
     /// break. New replicas are awaited for `patience`, then requests go to them; replicas that are not in
     /// it any more finish what they have, and their workers are told to end. A replica that stays (same
-    /// id, epoch and service) keeps its workers: batch, wait, times and rates change at once, a larger
-    /// batch when the worker is warm for it. When this returns, the old replicas' workers have ended
-    /// their batches.
+    /// id, epoch, service, network and executor) keeps its workers: batch, wait, times and rates change at
+    /// once, a larger batch when the worker is warm for it. When this returns, the replicas that had to go
+    /// have no batch any more.
     ///
     /// # Errors
     /// When it cannot run, or new replicas have no ready workers in time; the present one then stays.
@@ -126,24 +187,64 @@ impl Handle {
         deployment: Deployment,
         patience: Duration,
     ) -> Result<(), ReconfigureError> {
-        deployment.validate()?;
-        let _ = patience;
-        Err(ReconfigureError::Ended)
+        let front = Arc::clone(&self.front);
+        self.run(async move { reconfigure::reconfigure(&front, &deployment, patience).await }).await
+    }
+
+    /// Runs something on the gateway's threads, whatever the caller's runtime is.
+    async fn run(
+        &self,
+        future: impl Future<Output = Result<(), ReconfigureError>> + Send + 'static,
+    ) -> Result<(), ReconfigureError> {
+        self.front.runtime.spawn(future).await.unwrap_or(Err(ReconfigureError::Ended))
     }
 
     /// Stops taking connections, is not ready any more, answers what it has, and returns when nothing is
     /// left or `patience` is over; then how many requests are left.
     pub async fn drain(&self, patience: Duration) -> u64 {
-        let _ = patience;
-        0
+        self.front.is_draining.store(true, Ordering::Relaxed);
+        self.draining.send_replace(true);
+        let front = Arc::clone(&self.front);
+        let left = self.front.runtime.spawn(async move {
+            let until = tokio::time::Instant::now() + patience;
+            while front.open.load(Ordering::Relaxed) > 0 && tokio::time::Instant::now() < until {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            front.open.load(Ordering::Relaxed)
+        });
+        left.await.unwrap_or(0)
     }
 
     /// What it did so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::default()
+        self.front.stats()
+    }
+
+    /// Where others add what they measure (watts, joules, drift), to be given with the gateway's metrics.
+    #[must_use]
+    pub fn registry(&self) -> &prometheus::Registry {
+        &self.front.metrics.registry
     }
 
     /// Ends it: its listeners close, its workers are told to end, its threads end.
-    pub fn shutdown(self) {}
+    pub fn shutdown(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.front.replicas().iter().for_each(|replica| replica.close());
+        self.ending.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            // Joining fails only if it panicked, and then it has ended as well.
+            let _ = thread.join();
+        }
+        let _ = std::fs::remove_file(&self.addresses.workers);
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.end();
+    }
 }

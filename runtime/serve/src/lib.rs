@@ -6,6 +6,8 @@
 
 pub mod deployment;
 pub mod gateway;
+pub mod protocol;
+pub mod queue;
 
 pub use deployment::Deployment;
 pub use gateway::{Gateway, Handle};
