@@ -17,6 +17,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 mod front;
+mod grpc;
 mod http;
 mod link;
 mod metrics;
@@ -132,10 +133,16 @@ impl Gateway {
                 runtime.spawn(http::accept(Arc::clone(&front), listener, purpose, is_draining.clone()));
             }
             let [http, metrics] = bound;
+            let mut grpc = None;
+            if let Some(address) = options.grpc {
+                let listener = http::listen(address)?;
+                grpc = Some(listener.local_addr()?);
+                runtime.spawn(grpc::serve(Arc::clone(&front), listener, is_draining.clone()));
+            }
             reconfigure::install(&front, deployment)?;
             runtime.spawn(workers::accept(Arc::clone(&front), workers));
             runtime.spawn(reconfigure::sweep(Arc::clone(&front)));
-            Addresses { http, grpc: None, metrics, workers: options.workers }
+            Addresses { http, grpc, metrics, workers: options.workers }
         };
         let thread = std::thread::Builder::new().name("entc-gateway".to_owned()).spawn(move || {
             // Ends when it is told to, or when its handle is gone.

@@ -6,6 +6,8 @@ mod batching;
 mod change;
 #[path = "suite/failures.rs"]
 mod failures;
+#[path = "suite/grpc.rs"]
+mod grpc;
 #[path = "suite/http.rs"]
 mod http;
 #[path = "suite/limits.rs"]

@@ -22,6 +22,7 @@ mod body;
 mod documents;
 
 use body::Chunks;
+pub(crate) use documents::{EXTENSIONS, SERVER, platform};
 
 /// Where JSON ends and raw tensors begin, in requests and answers.
 const JSON_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
