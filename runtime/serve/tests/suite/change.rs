@@ -1,6 +1,6 @@
 //! Deployments in the place of others under load, draining and the end.
 
-use crate::rig::*;
+use super::rig::*;
 use ent_serve::gateway::ReconfigureError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

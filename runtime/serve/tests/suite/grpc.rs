@@ -1,6 +1,6 @@
 //! The protocol over gRPC, with a client made from the same definition.
 
-use crate::rig::*;
+use super::rig::*;
 use ent_serve::protocol::grpc::grpc_inference_service_client::GrpcInferenceServiceClient;
 use ent_serve::protocol::grpc::model_infer_request::{InferInputTensor, InferRequestedOutputTensor};
 use ent_serve::protocol::grpc::*;

@@ -1,6 +1,6 @@
 //! Clients that send too much, too slowly or not at all, and a service that has too much to do.
 
-use crate::rig::*;
+use super::rig::*;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
