@@ -1,7 +1,7 @@
 //! Connections of gRPC clients: the same requests and answers, over HTTP/2.
 
-use super::front::Front;
-use super::http::{EXTENSIONS, SERVER, is_authorised, platform};
+use super::front::{Front, Open};
+use super::http::{EXTENSIONS, SERVER, is_authorised, platform, tuned};
 use super::service::Service;
 use crate::protocol::grpc::grpc_inference_service_server::{
     GrpcInferenceService, GrpcInferenceServiceServer,
@@ -15,14 +15,17 @@ use crate::protocol::grpc::{
 use crate::protocol::{MODEL_VERSION, Refusal, from_message, to_message};
 use ent_wire::TensorSpec;
 use futures_util::{Stream, StreamExt};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tonic::metadata::MetadataMap;
-use tonic::transport::server::TcpIncoming;
+use tonic::transport::server::Connected;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 /// Requests of one stream that are answered at a time.
@@ -31,24 +34,94 @@ const OF_ONE_STREAM: usize = 256;
 /// Requests of one connection that are answered at a time.
 const OF_ONE_CONNECTION: u32 = 1024;
 
+/// Bytes that a client may send before they are taken: a tensor of some size without a pause.
+const WINDOW: u32 = 1 << 20;
+
 /// Serves gRPC until the gateway drains, and then what is there.
 pub(crate) async fn serve(front: Arc<Front>, listener: TcpListener, mut ending: watch::Receiver<bool>) {
     let limits = front.options.limits.clone();
     let message = usize::try_from(limits.body_bytes).unwrap_or(usize::MAX);
-    let service = GrpcInferenceServiceServer::new(Door { front })
+    let service = GrpcInferenceServiceServer::new(Door { front: Arc::clone(&front) })
         .max_decoding_message_size(message)
         .max_encoding_message_size(usize::MAX);
-    let incoming =
-        TcpIncoming::from(listener).with_nodelay(Some(true)).with_keepalive(Some(Duration::from_secs(30)));
+    let incoming = connections(Arc::clone(&front), listener);
     let drained = async move { drop(ending.wait_for(|is_ending| *is_ending).await) };
     // What goes wrong with one connection is its client's to know, and it does.
     let _ = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(limits.head_time))
         .http2_keepalive_timeout(Some(limits.head_time))
         .max_concurrent_streams(OF_ONE_CONNECTION)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(4 * WINDOW)
         .add_service(service)
         .serve_with_incoming_shutdown(incoming, drained)
         .await;
+}
+
+/// Connections as clients make them. One over the limit ends at once: the protocol has no words for it.
+fn connections(front: Arc<Front>, listener: TcpListener) -> impl Stream<Item = io::Result<Connection>> {
+    futures_util::stream::unfold((front, listener), async |(front, listener)| {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let stream = tuned(stream, front.options.limits.write_time);
+                    if let (Ok(stream), Ok(open)) = (stream, front.connect()) {
+                        return Some((Ok(Connection { stream, _open: open }), (front, listener)));
+                    }
+                }
+                // Out of files, most likely: a connection that ends gives some back.
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    })
+}
+
+/// A connection that is counted.
+struct Connection {
+    stream: TcpStream,
+    _open: Open,
+}
+
+impl Connected for Connection {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
 }
 
 #[derive(Clone)]
@@ -100,6 +173,7 @@ impl Door {
         timeout: Option<Duration>,
     ) -> Result<ModelInferResponse, Refusal> {
         let arrived = Instant::now();
+        let _begun = self.front.begin();
         let service = self.service(&message.model_name, &message.model_version)?;
         let raw = message.raw_input_contents.iter().map(|raw| raw.len() as u64).sum();
         let (request, _held) = match self.front.hold(raw) {
