@@ -7,6 +7,7 @@
 pub mod abi;
 pub mod description;
 pub mod faults;
+pub mod machine;
 pub mod returns;
 pub mod silicon;
 pub mod store;
