@@ -38,6 +38,7 @@ pub fn target(state: &State, observed: &Observed) -> (Target, Vec<String>) {
             mig,
             persistence: made.before.persistence,
             instances: Vec::new(),
+            services: Vec::new(),
             sm_clock,
             power_limit_mw: made.before.power_limit_mw,
         };

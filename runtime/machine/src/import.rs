@@ -99,6 +99,7 @@ fn target(state: &State, observed: &Observed, gpus: Option<&[GpuUuid]>) -> Targe
                 .get(&uuid)
                 .map(|gpu| gpu.instances.iter().map(wish).collect())
                 .unwrap_or_default(),
+            services: Vec::new(),
             sm_clock: ClockTarget::Leave,
             power_limit_mw: None,
         });

@@ -41,6 +41,9 @@ pub struct GpuState {
     pub boot_id: String,
     /// Our instances, by start.
     pub instances: Vec<InstanceState>,
+    /// The services that have the board whole or share it by MPS; empty under MIG.
+    #[serde(default)]
+    pub services: Vec<String>,
     /// The SM clock range that we locked (MHz).
     pub locked_sm_clock_mhz: Option<(u32, u32)>,
     /// The MIG mode that we set or rely on; `None`: neither.

@@ -5,7 +5,7 @@
 //! to an earlier boot is gone.
 
 use super::{Entry, Journal};
-use crate::changes::{Operation, Step};
+use crate::changes::{Kept, Operation, Step};
 use crate::observed::{GpuUuid, Observed};
 use crate::state::{InstanceState, Ours, State};
 use crate::target::{ClockTarget, Target};
@@ -46,6 +46,9 @@ impl Journal {
         let mut state = header.state_before.on(&header.before);
         state.boot_id.clone_from(&observed.boot_id);
         let mut services = BTreeMap::new();
+        services.extend(self.created().map(|made| {
+            ((made.gpu.clone(), made.start, made.size, made.profile.clone()), made.service.clone())
+        }));
         for (uuid, gpu) in &mut state.gpus {
             gpu.boot_id.clone_from(&observed.boot_id);
             gpu.locked_sm_clock_mhz = None;
@@ -73,6 +76,15 @@ impl Journal {
             };
         }
         state
+    }
+
+    /// What the steps towards the header's wish were to create, and for which service.
+    fn created(&self) -> impl Iterator<Item = &Kept> {
+        let continued = self.entries.iter().flat_map(|entry| match entry {
+            Entry::Continued { is_inverse: false, changes, .. } => changes.created.as_slice(),
+            Entry::Continued { .. } | Entry::Intent { .. } | Entry::Outcome { .. } | Entry::End { .. } => &[],
+        });
+        self.header.changes.created.iter().chain(continued)
     }
 
     fn replay(&self, observed: &Observed) -> Replay {

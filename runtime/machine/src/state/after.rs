@@ -165,12 +165,13 @@ fn applied(
         mig: wish.mig.filter(|_| gpu.mig.is_some()).or(relies_on_mig).or(ours.mig),
         persistence: wish.persistence.filter(|_| gpu.is_persistent.is_some()).or(ours.persistence),
         power_limit_mw: wish.power_limit_mw.filter(|_| gpu.power_limit_mw.is_some()).or(ours.power_limit_mw),
+        services: wish.services.clone(),
         instances,
         before,
     }
 }
 
-/// Our instances that are there, each with the service that it carries: what the changes kept as they say,
+/// Our instances that are there, each with the service that it carries: what the changes keep and create as they say,
 /// then what is exactly where the wish puts it, then any wish for the same profile.
 fn instances(wish: &TargetGpu, ours: &GpuState, gpu: &ObservedGpu, changes: &Changes) -> Vec<InstanceState> {
     let is_ours = |instance: &&ObservedInstance| ours.instances.iter().any(|ours| ours.is_at(instance));
@@ -182,14 +183,13 @@ fn instances(wish: &TargetGpu, ours: &GpuState, gpu: &ObservedGpu, changes: &Cha
     found.sort_by_key(|instance| instance.start);
     let mut left: Vec<&TargetInstance> = wish.instances.iter().collect();
     let mut settled = vec![false; found.len()];
-    let kept = |at: &InstanceState, wish: &TargetInstance| {
-        let is_it =
-            |kept: &Kept| kept.gpu == gpu.uuid && kept.start == at.start && kept.service == wish.service;
-        changes.kept.iter().any(is_it)
+    let meant = |at: &InstanceState, wish: &TargetInstance| {
+        let is_it = |by: &Kept| by.gpu == gpu.uuid && by.start == at.start && by.service == wish.service;
+        changes.kept.iter().chain(&changes.created).any(is_it)
     };
     let exact = |at: &InstanceState, wish: &TargetInstance| at.start == wish.start;
     let any = |_: &InstanceState, _: &TargetInstance| true;
-    let rounds: [Fits<'_>; 3] = [&kept, &exact, &any];
+    let rounds: [Fits<'_>; 3] = [&meant, &exact, &any];
     for fits in rounds {
         for (at, settled) in found.iter_mut().zip(&mut settled).filter(|(_, settled)| !**settled) {
             let is_it = |wish: &&TargetInstance| wish.profile == at.profile && fits(at, wish);
