@@ -53,6 +53,40 @@ fn a_gpu_instance_that_can_neither_be_filled_nor_removed_is_said_to_be_left() {
     assert_eq!(layout(&bench.gpu()), [("3g.40gb", 4, 4, true)]);
 }
 
+#[test]
+fn an_instance_that_lost_its_compute_and_stays_is_said_to_be_left() {
+    let bench = bench(DescribedGpu { instances: vec![instance("2g.20gb", 2)], ..cut("a100-80gb-pcie") });
+    inject(
+        &bench,
+        &json!([{ "call": "nvmlGpuInstanceDestroy", "occurrence": 1, "when": "before",
+                  "what": { "error": "in-use" } }]),
+    );
+    let error = bench.perform(destroy("2g.20gb", 2, 2)).unwrap_err();
+    assert_eq!(error.kind, DeviceErrorKind::InUse);
+    assert!(error.to_string().contains("left without a compute instance"), "{error}");
+    assert_eq!(layout(&bench.gpu()), [("2g.20gb", 2, 2, false)]);
+    bench.perform(create("2g.20gb", 2, 2)).unwrap();
+    assert_eq!(layout(&bench.gpu()), [("2g.20gb", 2, 2, true)]);
+}
+
+#[test]
+fn a_gpu_that_is_lost_in_the_middle_of_a_step_is_lost() {
+    let bench = bench(cut("a100-80gb-pcie"));
+    let faults = json!([{ "call": "nvmlGpuInstanceCreateComputeInstance", "occurrence": 1, "when": "before",
+                          "what": { "lost": 0 } }]);
+    let step = ent_machine::changes::Step {
+        gpu: bench.gpu().uuid,
+        index: 0,
+        operation: create("2g.20gb", 2, 2),
+        reason: String::new(),
+    };
+    inject(&bench, &faults);
+    let error = bench.driver.perform(&step).unwrap_err();
+    assert_eq!(error.kind, DeviceErrorKind::Lost);
+    let observed = bench.observe();
+    assert_eq!((observed.gpus.len(), observed.unreadable.len()), (0, 1));
+}
+
 /// How a GPU is, in what steps can change.
 fn shape(gpu: &ObservedGpu) -> String {
     let mode = gpu.mig.unwrap();
