@@ -20,7 +20,16 @@ const EDGES: &[(&str, &[&str])] = &[
     ("entc", &["ent-plan", "ent-lang", "ent-performance", "ent-planner", "ent-machine", "ent-nvml-sim"]),
     (
         "ent-tests",
-        &["ent-plan", "ent-lang", "ent-performance", "ent-planner", "entc", "ent-machine", "ent-nvml-sim"],
+        &[
+            "ent-plan",
+            "ent-lang",
+            "ent-performance",
+            "ent-planner",
+            "entc",
+            "ent-machine",
+            "ent-nvml-sim",
+            "ent-serve",
+        ],
     ),
 ];
 
