@@ -107,12 +107,19 @@ impl Run<'_, '_> {
         let number = index + 1;
         (self.means.tell)(Event::Started { number, of, step, is_inverse });
         let result = match self.means.driver.perform(step) {
-            // A GPU whose clock cannot be unlocked cannot be locked either: a lock that it refused is undone.
-            Err(refused) if is_unlock(step) && refused.kind == DeviceErrorKind::NotSupported => Ok(()),
+            // A GPU that can neither be locked nor unlocked is not locked: that step is undone.
+            Err(refused)
+                if is_unlock(step)
+                    && refused.kind == DeviceErrorKind::NotSupported
+                    && self.writer.journal.cannot_lock(&step.gpu) =>
+            {
+                Ok(())
+            }
             result => result,
         };
         let error = result.as_ref().err().map(|error| format!("{error} ({})", error.call));
-        let written = self.writer.write(Entry::Outcome { step: index, is_inverse, error });
+        let refusal = result.as_ref().err().map(|error| error.kind.word().to_owned());
+        let written = self.writer.write(Entry::Outcome { step: index, is_inverse, error, refusal });
         (self.means.tell)(Event::Finished { number, step, error: result.as_ref().err() });
         match (result, is_inverse) {
             (Ok(()), false) => self.report.done.push(step.clone()),

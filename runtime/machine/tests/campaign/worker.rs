@@ -18,12 +18,16 @@ use ent_machine::target::Target;
 use ent_machine::{Driver, Library};
 use serde::{Deserialize, Serialize};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Names the file with the job to the child.
 const JOB: &str = "ENT_CAMPAIGN_JOB";
+
+/// So that two at once have files of their own.
+static N_APART: AtomicU64 = AtomicU64::new(0);
 
 /// What is to be done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -56,6 +60,8 @@ pub(crate) struct Job {
     pub(crate) keep_going: bool,
     /// Whether the user stops after so many steps.
     pub(crate) interrupt_after: Option<usize>,
+    /// How long to wait for another one.
+    pub(crate) lock_timeout_s: u64,
 }
 
 /// How a command ended.
@@ -81,15 +87,15 @@ impl Job {
             death: None,
             keep_going: false,
             interrupt_after: None,
+            lock_timeout_s: 0,
         }
     }
 
     /// Runs it in a process of its own; `None` when that was killed.
     pub(crate) fn run_apart(&self, prefix: &[&str]) -> Option<Said> {
-        let job = self.store.with_extension("job");
-        let said = self.store.with_extension("said");
+        let number = N_APART.fetch_add(1, Ordering::Relaxed);
+        let job = self.store.with_extension(format!("job{number}"));
         std::fs::write(&job, serde_json::to_vec(self).unwrap()).unwrap();
-        let _ = std::fs::remove_file(&said);
         let this = std::env::current_exe().unwrap();
         let mut words: Vec<&std::ffi::OsStr> = prefix.iter().map(std::ffi::OsStr::new).collect();
         words.push(this.as_os_str());
@@ -106,7 +112,7 @@ impl Job {
             self.action,
             String::from_utf8_lossy(&output.stderr)
         );
-        Some(serde_json::from_slice(&std::fs::read(&said).unwrap()).unwrap())
+        Some(serde_json::from_slice(&std::fs::read(job.with_added_extension("said")).unwrap()).unwrap())
     }
 
     /// Runs it here.
@@ -123,7 +129,8 @@ impl Job {
             Ok(driver) => driver,
             Err(error) => return failed(error.to_string()),
         };
-        let store = match Store::open(&self.store).and_then(|s| s.lock("campaign", Duration::ZERO)) {
+        let timeout = Duration::from_secs(self.lock_timeout_s);
+        let store = match Store::open(&self.store).and_then(|s| s.lock("campaign", timeout)) {
             Ok(store) => store,
             Err(error) => return failed(error.to_string()),
         };
@@ -204,7 +211,8 @@ fn child() {
     let Some(path) = std::env::var_os(JOB) else { return };
     let job: Job = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let said = job.run();
-    std::fs::write(job.store.with_extension("said"), serde_json::to_vec(&said).unwrap()).unwrap();
+    std::fs::write(Path::new(&path).with_added_extension("said"), serde_json::to_vec(&said).unwrap())
+        .unwrap();
 }
 
 /// Compares journal and machine at every event.
@@ -218,7 +226,11 @@ struct Watcher<'a> {
 impl Watcher<'_> {
     fn look(&mut self, event: Event<'_>) {
         let now = snapshot(&self.job.machine, &self.job.uuids);
-        let last = || Store::at(&self.job.store).journal().unwrap().unwrap().entries.last().cloned();
+        // As it is on disk, not as entc reads it.
+        let last = || -> Option<Entry> {
+            let text = std::fs::read_to_string(Store::at(&self.job.store).journal_path()).unwrap();
+            text.lines().last().and_then(|line| serde_json::from_str(line).ok())
+        };
         match event {
             Event::Started { step, .. } => {
                 self.n_steps += 1;
