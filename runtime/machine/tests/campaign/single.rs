@@ -1,0 +1,1 @@
+//! One thing at a time: what a command says, leaves behind and refuses.
