@@ -1,5 +1,7 @@
 //! The systemd unit: its text, its installation through a `systemctl`, and systems without one.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
 use ent_machine::persist::{PersistError, UNIT, install, remove, unit};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

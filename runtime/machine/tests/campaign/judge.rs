@@ -182,7 +182,7 @@ fn settled(gpu: &Gpu) -> Gpu {
 pub(crate) fn last_boot(journal: &Journal) -> &str {
     let last = journal.entries.iter().rev().find_map(|entry| match entry {
         Entry::Continued { boot_id, .. } => Some(boot_id),
-        _ => None,
+        Entry::Intent { .. } | Entry::Outcome { .. } | Entry::End { .. } => None,
     });
     last.unwrap_or(&journal.header.before.boot_id)
 }

@@ -112,7 +112,7 @@ impl Job {
             self.action,
             String::from_utf8_lossy(&output.stderr)
         );
-        Some(serde_json::from_slice(&std::fs::read(job.with_added_extension("said")).unwrap()).unwrap())
+        Some(serde_json::from_slice(&std::fs::read(beside(&job)).unwrap()).unwrap())
     }
 
     /// Runs it here.
@@ -205,14 +205,20 @@ pub(crate) fn said((report, result): &Ended) -> Said {
     }
 }
 
+/// Where a child writes down how its job ended.
+fn beside(job: &Path) -> PathBuf {
+    let mut name = job.as_os_str().to_owned();
+    name.push(".said");
+    PathBuf::from(name)
+}
+
 /// What a child does; nothing when the tests are run.
 #[test]
 fn child() {
     let Some(path) = std::env::var_os(JOB) else { return };
     let job: Job = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let said = job.run();
-    std::fs::write(Path::new(&path).with_added_extension("said"), serde_json::to_vec(&said).unwrap())
-        .unwrap();
+    std::fs::write(beside(Path::new(&path)), serde_json::to_vec(&said).unwrap()).unwrap();
 }
 
 /// Compares journal and machine at every event.
