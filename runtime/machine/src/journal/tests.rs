@@ -238,6 +238,6 @@ fn a_clock_without_an_outcome_is_set_again_whatever_is_wished() {
     assert_eq!(locked(&done, wish), Some((1000, 1000)));
     assert_eq!(locked(&done, ClockTarget::Unlocked), Some((1000, 1000)));
     // Not known: said to be other than wished, so that `diff` finds a step.
-    assert_eq!(locked(&[begun.clone()], wish), None);
+    assert_eq!(locked(std::slice::from_ref(&begun), wish), None);
     assert!(locked(&[begun], ClockTarget::Unlocked).is_some());
 }
