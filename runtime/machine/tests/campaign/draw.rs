@@ -92,7 +92,7 @@ impl Draw {
 
     /// A machine, with instances that are not entc's on some boards.
     pub(crate) fn description(&mut self) -> Description {
-        let n_gpus = self.random.random_range(1..=3);
+        let n_gpus = *[1, 1, 1, 2, 2, 3].choose(&mut self.random).unwrap();
         let gpu = (0..n_gpus).map(|_| {
             let id = *BOARDS.choose(&mut self.random).unwrap();
             let mig = self.chance(70);
