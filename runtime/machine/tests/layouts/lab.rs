@@ -22,8 +22,9 @@ pub(crate) const GPU: Device = Device::Gpu(0);
 
 /// A machine with one GPU, whose MIG mode is on.
 pub(crate) struct Lab {
-    // Dropped before its folder: the driver has the library open.
-    pub(crate) driver: Driver,
+    // Declared, and so dropped, before its folder: the driver has the library open. `None` while it is opened
+    // anew.
+    driver: Option<Driver>,
     pub(crate) board: Board,
     pub(crate) uuid: GpuUuid,
     pub(crate) silicon: ent_nvml_sim::store::Store,
@@ -46,13 +47,19 @@ impl Lab {
         let uuid = GpuUuid(silicon.with(|silicon| silicon.uuid(GPU)).unwrap().unwrap());
         let store =
             Store::open(&folder.path().join("entc")).unwrap().lock("layouts", Duration::ZERO).unwrap();
-        Self { driver: open(folder.path()), board: board(id).unwrap(), uuid, silicon, store, folder }
+        Self { driver: Some(open(folder.path())), board: board(id).unwrap(), uuid, silicon, store, folder }
     }
 
     /// Turns the machine off and on.
     pub(crate) fn reboot(&mut self) {
         self.change(Silicon::reboot);
-        self.driver = open(self.folder.path());
+        // The library is open once at a time.
+        self.driver = None;
+        self.driver = Some(open(self.folder.path()));
+    }
+
+    pub(crate) fn driver(&self) -> &Driver {
+        self.driver.as_ref().unwrap()
     }
 
     /// Does something past NVML.
@@ -61,7 +68,7 @@ impl Lab {
     }
 
     pub(crate) fn observe(&self) -> Observed {
-        self.driver.observe().unwrap()
+        self.driver().observe().unwrap()
     }
 
     /// The wish that the GPU be cut so; `is_fixed`: at these very places, as when going back.
@@ -117,7 +124,7 @@ impl Lab {
 
     pub(crate) fn means<'a>(&'a self, tell: &'a mut dyn FnMut(Event<'_>)) -> Means<'a> {
         Means {
-            driver: &self.driver,
+            driver: self.driver(),
             store: &self.store,
             allowed: Allowed { reset: true },
             is_privileged: true,
