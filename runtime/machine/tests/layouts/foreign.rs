@@ -259,10 +259,11 @@ impl World {
             }
             (Err(ApplyError::NotRolledBack { then, .. }), Outcome::Open) => {
                 assert!(is_disturbed, "nobody else did anything: {result:?}");
-                match &**then {
-                    ApplyError::Refused(refusals) => assert_typed(refusals, counts, "going back"),
-                    ApplyError::Step { .. } => count(counts, "going back failed at a step"),
-                    other => panic!("going back: {other}"),
+                if let ApplyError::Refused(refusals) = &**then {
+                    assert_typed(refusals, counts, "going back");
+                } else {
+                    assert!(matches!(**then, ApplyError::Step { .. }), "going back: {then}");
+                    count(counts, "going back failed at a step");
                 }
                 self.withdraw();
                 let ended = rollback(&mut lab.means(&mut |_| ()), false);
@@ -270,7 +271,7 @@ impl World {
                 assert_eq!(self.ours(), ours_before);
                 count(counts, "rolled back when the others had gone");
             }
-            _ => panic!("{result:?}\n{report:?}"),
+            _ => unreachable!("{result:?}\n{report:?}"),
         }
         self.assert_whole();
     }
@@ -292,15 +293,16 @@ impl World {
                 assert_eq!(self.instances(), before, "refused, and changed");
                 assert_typed(refusals, counts, "rollback");
             }
-            _ => panic!("{result:?}\n{report:?}"),
+            _ => unreachable!("{result:?}\n{report:?}"),
         }
     }
 }
 
 fn place_of_creation(step: &Step) -> Option<(String, u32)> {
-    match &step.operation {
-        Operation::CreateInstance { profile, start, .. } => Some((profile.clone(), *start)),
-        _ => None,
+    if let Operation::CreateInstance { profile, start, .. } = &step.operation {
+        Some((profile.clone(), *start))
+    } else {
+        None
     }
 }
 

@@ -4,7 +4,7 @@
 //! `ENT_LAYOUTS=all` goes through what is only sampled otherwise (834,000 pairs, for hours); the id of a board
 //! does so on that board alone.
 
-#![expect(clippy::unwrap_used, reason = "a test stops when what it needs is not there")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test stops when what it needs is not there")]
 
 mod foreign;
 mod lab;
