@@ -343,7 +343,7 @@ fn assert_typed(refusals: &[Refusal], counts: &mut Counts, by: &str) {
 
 #[test]
 fn whatever_others_do_theirs_stays_and_every_apply_ends_verified_or_refused() {
-    let cases = if std::env::var_os("ENT_LAYOUTS").is_some_and(|all| all == "all") { 4_000 } else { 120 };
+    let cases = if std::env::var_os("ENT_LAYOUTS").is_some_and(|all| all == "all") { 2_000 } else { 120 };
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let counts = RefCell::new(Counts::new());
