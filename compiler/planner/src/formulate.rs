@@ -16,6 +16,7 @@ use ent_plan::units::Megahertz;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+mod energy;
 pub(crate) mod points;
 
 /// The problem of a program. With errors, the value is not fit for solving.
@@ -130,7 +131,7 @@ pub(crate) fn formulate_with(
             rate: service.rate.value.get(),
             replicas,
             spread: service.spread.as_ref().map(|s| s.value),
-            points: points::undominated(points, needs),
+            points: points::undominated(points, wanted[index]),
         });
     }
     let patterns = patterns(program, &classes, &cells.list);

@@ -101,8 +101,10 @@ fn formulate(
                     .ceil()
                     .max(f64::from(service.replicas.0))
                     .min(f64::from(service.replicas.1));
+                // Counts are priced by least energies: by those a beaten point is never better.
+                let (most, whole) = if point.is_beaten { (0.0, 0.0) } else { (most, 1.0) };
                 let n = variables.add(variable().integer().min(0.0).max(most));
-                let q = variables.add(variable().min(0.0).max(1.0));
+                let q = variables.add(variable().min(0.0).max(whole));
                 let fixed = |w: &Weights| w.classes[class].dynamic * point.dynamic;
                 let rate = |w: &Weights| w.classes[class].mean * point.energy * service.rate;
                 objective += fixed(&problem.objective) * n + rate(&problem.objective) * q;

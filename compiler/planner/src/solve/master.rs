@@ -95,7 +95,8 @@ impl<'a> Master<'a> {
             }
             for point in &service.points {
                 let class = problem.cells[point.cell].class;
-                let most = (service.rate / point.admissible).ceil().max(1.0);
+                let most =
+                    if point.is_beaten { 0.0 } else { (service.rate / point.admissible).ceil().max(1.0) };
                 let share = (point.admissible / service.rate).min(1.0);
                 // Continuous relaxation of n instances serving q of the rate: q = share·n at best.
                 let (cost, limits) = column_costs(problem, |w| {
