@@ -181,6 +181,9 @@ fn formulate(
     (variables, objective, constraints, columns)
 }
 
+/// Nodes of a program that is given a few seconds, where nodes are what is limited.
+const SHORT_NODES: u32 = 200;
+
 /// The program as a HiGHS model with its limits set.
 fn model_of(
     input: &Restricted<'_>,
@@ -195,6 +198,9 @@ fn model_of(
     }
     let mut model = model.try_into_inner().map_err(|e| SolverFault::Highs(e.to_string()))?;
     model.make_quiet();
+    // A node limit is for runs that can be repeated: there a short program is one of few nodes.
+    let is_short = seconds.is_finite();
+    let seconds = if control.node_limit.is_some() { f64::INFINITY } else { seconds };
     let seconds = seconds.min(control.seconds_left());
     let constant = input.problem.objective.constant;
     let gap = control.gap.max(super::exact::NO_GAP);
@@ -207,6 +213,7 @@ fn model_of(
         model.try_set_option("time_limit", seconds.max(0.05))?;
     }
     if let Some(nodes) = control.node_limit {
+        let nodes = if is_short { nodes.min(SHORT_NODES) } else { nodes };
         model.try_set_option("mip_max_nodes", i32::try_from(nodes).unwrap_or(i32::MAX))?;
     }
     Ok((model, columns))
