@@ -109,7 +109,7 @@ pub(crate) fn assemble(making: &Making<'_>, boards: &[BoardChoice], proof: Proof
     let bound = proof.bound.map(|b| b * per_solver_unit(program, making.metric));
     // A bound above the value by rounding is the value.
     let bound = match (bound, value) {
-        (Some(b), Some(v)) => Some(b.min(v)),
+        (Some(b), Some(v)) if v - b <= 1e-12 * v.abs() => Some(v),
         (b, _) => b,
     };
     let proven = value.zip(bound).map(|(v, b)| gap(v, b));
