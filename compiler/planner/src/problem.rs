@@ -255,6 +255,22 @@ impl Problem {
         value
     }
 
+    /// The patterns of which at least one board is used, whatever the plan: those of each service that
+    /// shares its boards with no other, and those of all others.
+    #[must_use]
+    pub fn at_least_one(&self) -> Vec<Vec<usize>> {
+        let of = |owner: Option<usize>| -> Vec<usize> {
+            (0..self.patterns.len()).filter(|&p| self.patterns[p].isolated == owner).collect()
+        };
+        let owners: BTreeSet<usize> = self.patterns.iter().filter_map(|p| p.isolated).collect();
+        let is_shared = |s: &ServiceProblem| s.points.iter().all(|p| self.cells[p.cell].isolated.is_none());
+        let mut groups: Vec<Vec<usize>> = owners.into_iter().map(|owner| of(Some(owner))).collect();
+        if self.services.iter().any(is_shared) && !groups.is_empty() {
+            groups.push(of(None));
+        }
+        groups
+    }
+
     /// What keeping replicas apart asks of counts: no more instances in these cells than boards of these
     /// patterns (or than `most`).
     #[must_use]

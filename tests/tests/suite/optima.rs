@@ -290,3 +290,11 @@ fn no_pin_makes_a_plan_cheaper_when_queues_are_counted() {
         assert!(free <= value(pin) * (1.0 + 1e-9), "{free} J, but with `{pin}` {} J", value(pin));
     }
 }
+
+#[test]
+fn more_isolated_services_than_boards_are_infeasible() {
+    let rows = (0..20).map(|model| row(model, 1, 500, 50.0, 5.0)).collect();
+    let services = vec![service(10.0, ", isolate = true"); 20];
+    let answer = infeasible(&world(services, rows, 19, "minimize power"));
+    assert_eq!(answer.errors().next().unwrap().code.word(), "conflicting-requirements");
+}

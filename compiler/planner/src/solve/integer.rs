@@ -151,6 +151,10 @@ fn formulate(
         }
         constraints.push(row.leq(if group.patterns.is_empty() { f64::from(group.most) } else { 0.0 }));
     }
+    for group in problem.at_least_one() {
+        let boards: Expression = group.into_iter().map(|p| columns.patterns[p]).sum();
+        constraints.push(boards.geq(1.0));
+    }
     for (class, bounds) in input.branch.clocks.iter().enumerate() {
         let most = problem.classes[class].count;
         for (clock, &(low, high)) in clocks_of(problem, class).into_iter().zip(bounds) {
