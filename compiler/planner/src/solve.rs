@@ -152,7 +152,7 @@ pub fn bound(problem: &Problem, control: &mut Control<'_>) -> Result<Option<f64>
     let started = (control.elapsed)();
     let mut own = Control {
         gap: control.gap,
-        time_limit: Some(started + control.seconds_left().max(BOUND_SECONDS)),
+        time_limit: Some(started + (BOUND_SHARE * control.seconds_left()).max(BOUND_SECONDS)),
         node_limit: control.node_limit,
         elapsed: control.elapsed,
         progress: &mut |_| ControlFlow::Continue(()),
@@ -161,7 +161,9 @@ pub fn bound(problem: &Problem, control: &mut Control<'_>) -> Result<Option<f64>
     exact::bound(problem, &optimistic, &mut own)
 }
 
-/// Least time given to the bound of a large program (s).
+/// Share of the time left that is given to the bound of a large program.
+const BOUND_SHARE: f64 = 0.4;
+/// Least time given to it (s).
 const BOUND_SECONDS: f64 = 3.0;
 
 /// A good plan without a solver, and no bound.

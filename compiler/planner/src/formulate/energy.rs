@@ -87,3 +87,62 @@ fn hull(values: &[f64]) -> Vec<f64> {
     all.extend(values.last());
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ent_plan::plan::LatencyRule;
+    use ent_plan::units::{Seconds, Watts};
+
+    #[test]
+    fn a_hull_is_straight_between_corners_and_never_above() {
+        assert_eq!(hull(&[1.0, 3.0, 2.0, 4.0]), vec![1.0, 1.5, 2.0, 4.0]);
+        assert_eq!(hull(&[5.0]), vec![5.0]);
+    }
+
+    #[test]
+    fn no_evaluated_queue_costs_less_than_the_least() {
+        let arrivals = [
+            Arrivals::Uniform,
+            Arrivals::Poisson,
+            Arrivals::Gamma { cv: 0.5 },
+            Arrivals::Gamma { cv: 1.5 },
+            Arrivals::Gamma { cv: 3.0 },
+        ];
+        let mut tightest = f64::INFINITY;
+        // Batch times that grow slowly at first, evenly, and fast at first.
+        for bend in [1.4, 1.0, 0.6] {
+            let time = |k: u32| Seconds(0.010 + 0.030 * (f64::from(k - 1) / 7.0).powf(bend));
+            let prediction = Prediction {
+                batch_times: (1..=8).map(time).collect(),
+                dynamic_power: (1..=8u32).map(|k| Watts(30.0 + f64::from(k))).collect(),
+                latency_p99: Seconds(0.041),
+                time_error: 0.0,
+                power_error: 0.0,
+                source: "table",
+            };
+            for arrivals in &arrivals {
+                for percentile in [0.5, 0.9, 0.99] {
+                    for bound in [0.06, 0.12, 0.5] {
+                        let promise = Promise { rule: LatencyRule::Queueing, arrivals, percentile, bound };
+                        let most = operate::admissible(&prediction, 1, promise);
+                        for share in [0.1, 0.4, 0.8, 1.0] {
+                            let rate = share * most;
+                            if rate <= 0.0 {
+                                continue;
+                            }
+                            let least = least_energies(&prediction, 1, promise, [rate].into_iter())[0] * rate;
+                            let mean = operate::mean_dynamic_power(&prediction, 1, promise, rate).unwrap();
+                            assert!(
+                                least <= mean * (1.0 + 1e-9),
+                                "{least} W above {mean} W: {arrivals:?}, {percentile}, {bound} s, {rate}/s, {bend}"
+                            );
+                            tightest = tightest.min(mean / least);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(tightest < 1.01, "never within {tightest} of what is evaluated");
+    }
+}

@@ -41,6 +41,18 @@ pub(crate) enum Care {
     Optimistic,
 }
 
+impl Care {
+    /// The lesser of two.
+    pub(crate) fn lesser(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Optimistic, _) | (_, Self::Optimistic) => Self::Optimistic,
+            (Self::Thin(a), Self::Thin(b)) => Self::Thin(a.min(b)),
+            (Self::Thin(n), Self::Exact) | (Self::Exact, Self::Thin(n)) => Self::Thin(n),
+            (Self::Exact, Self::Exact) => Self::Exact,
+        }
+    }
+}
+
 /// Why candidates were left out, to say so when none remain.
 #[derive(Default)]
 struct Refused {
@@ -64,7 +76,7 @@ pub(super) struct Usable {
 impl Usable {
     /// Gives the points their cells; a diagnostic when there are none.
     pub(super) fn settle(
-        self,
+        &self,
         program: &Program,
         cells: &mut Cells,
         wanted: Wanted,
@@ -75,7 +87,7 @@ impl Usable {
             let model = &program.models[service.model.value];
             diagnostics.push(self.refused.explain(service, model, wanted.rule));
         }
-        self.points.into_iter().map(|(cell, point)| Point { cell: cells.of(cell), ..point }).collect()
+        self.points.iter().map(|(cell, point)| Point { cell: cells.of(*cell), ..point.clone() }).collect()
     }
 }
 
@@ -146,7 +158,8 @@ pub(super) fn of_service(
             let own = found.points.iter().rev().take_while(|(c, _)| *c == cell).map(|(_, p)| p);
             // No point admits more than its capacity: one that loses even then need not be evaluated.
             if !wanted.keeps_beaten() {
-                let best = point(key, prediction.capacity(key.processes), &prediction, service, wanted.rule);
+                let most = prediction.capacity(key.processes);
+                let best = point(key, most, &prediction, service, wanted.rule, 1);
                 if own.clone().any(|p| beats(p, &best, wanted.needs)) {
                     continue;
                 }
@@ -160,7 +173,9 @@ pub(super) fn of_service(
                 found.refused.too_slow(&prediction, wanted.rule, board, key);
                 continue;
             }
-            found.points.push((cell, point(key, rate, &prediction, service, wanted.rule)));
+            // Bounds on all plans count energies linearly.
+            let n_parts = if wanted.care == Care::Optimistic { 1 } else { RATE_PARTS };
+            found.points.push((cell, point(key, rate, &prediction, service, wanted.rule, n_parts)));
         }
     }
     found
@@ -201,6 +216,7 @@ fn point(
     prediction: &Prediction,
     service: &Service,
     rule: LatencyRule,
+    n_parts: usize,
 ) -> Point {
     let dynamic = prediction.dynamic_power.last().map_or(0.0, |d| d.get());
     let (energy, floors) = match rule {
@@ -211,9 +227,10 @@ fn point(
         LatencyRule::Queueing => {
             let rate = service.rate.value.get();
             let most = admissible.min(rate);
-            let parts = (1..=RATE_PARTS).map(|part| most.min(rate * part as f64 / RATE_PARTS as f64));
+            let parts = (1..=n_parts).map(|part| most.min(rate * part as f64 / n_parts as f64));
             let floors = least_energies(prediction, key.processes, promise(service, rule), parts);
-            (floors.last().copied().unwrap_or(0.0), floors)
+            let energy = floors.last().copied().unwrap_or(0.0);
+            (energy, if n_parts == RATE_PARTS { floors } else { Vec::new() })
         }
     };
     Point { cell: usize::MAX, key, admissible, dynamic, energy, floors, is_beaten: false }

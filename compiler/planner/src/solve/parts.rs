@@ -50,10 +50,8 @@ pub(super) fn covers(mut servings: Vec<Serving>, search: Search) -> Found {
             .then(a.cell.cmp(&b.cell))
             .then(a.point.cmp(&b.point))
     });
-    let mut first = vec![0; RATE_PARTS + 1];
-    for parts in 0..=RATE_PARTS {
-        first[parts] = servings.partition_point(|s| s.parts > parts);
-    }
+    let first: Vec<usize> =
+        (0..=RATE_PARTS).map(|parts| servings.partition_point(|s| s.parts > parts)).collect();
     let mut state = State {
         completion: completion(&servings, &first),
         servings: &servings,
@@ -194,5 +192,59 @@ impl State<'_> {
             })
             .collect();
         Found { covers, complete_below: self.incomplete_from }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cheapest_cover_equals_exhaustive_search() {
+        let mut state = 11u64;
+        let mut next = move || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 40) as f64 / (1u64 << 24) as f64
+        };
+        for round in 0..60 {
+            // Prices of any shape: nothing is assumed of how they grow with the parts.
+            let mut servings = Vec::new();
+            for cell in 0..3 {
+                let most = 1 + (next() * RATE_PARTS as f64) as usize;
+                servings.extend((1..=most.min(RATE_PARTS)).map(|parts| Serving {
+                    point: cell,
+                    cell,
+                    parts,
+                    price: 0.2 + next(),
+                    is_exact: true,
+                }));
+            }
+            let replicas = [(1, 3), (2, 3), (1, 1), (3, 3)][round % 4];
+            let search =
+                Search { replicas, cutoff: 1e9, keep: 100_000, steps: 10_000_000, one_per_cells: false };
+            let found = covers(servings.clone(), search);
+            let mut all: Vec<f64> = Vec::new();
+            let mut stack = vec![(0, 0, 0u32, 0.0)];
+            while let Some((from, parts, count, price)) = stack.pop() {
+                if parts == RATE_PARTS && count >= replicas.0 {
+                    all.push(price);
+                }
+                if count < replicas.1 {
+                    for (at, s) in servings.iter().enumerate().skip(from) {
+                        if parts + s.parts <= RATE_PARTS {
+                            stack.push((at, parts + s.parts, count + 1, price + s.price));
+                        }
+                    }
+                }
+            }
+            all.sort_by(f64::total_cmp);
+            let prices: Vec<f64> = found.covers.iter().map(|c| c.price).collect();
+            assert_eq!(prices.len(), all.len());
+            assert!(prices.iter().zip(&all).all(|(a, b)| (a - b).abs() < 1e-9));
+            // A cut search says how far it saw.
+            let few = covers(servings, Search { keep: 3, ..search });
+            let unseen = all.get(few.covers.len()).copied().unwrap_or(f64::INFINITY);
+            assert!(few.complete_below <= unseen + 1e-9);
+        }
     }
 }

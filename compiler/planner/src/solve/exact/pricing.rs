@@ -413,7 +413,8 @@ impl<'a> ExactSearch<'a, '_, '_> {
             let mut configs = Vec::new();
             let mut has_evaluated = false;
             for mut candidate in found.candidates {
-                if self.control.is_over() && (!configs.is_empty() || has_evaluated) {
+                let is_costly = !configs.is_empty() || has_evaluated || !candidate.is_exact();
+                if is_costly && self.control.is_over() {
                     break;
                 }
                 if !candidate.is_exact() {
