@@ -5,3 +5,7 @@
 //! do and refuses what real ones refuse; `abi` is C on the outside and knows no rules.
 
 pub mod description;
+pub mod faults;
+pub mod returns;
+pub mod silicon;
+pub mod store;
