@@ -199,6 +199,17 @@ pub enum ApplyError {
     /// The disk, or another entc.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// All steps came about, and read back the machine is not as wished.
+    #[error("the machine read back is not as wished: {}", .0.join("; "))]
+    NotVerified(Vec<String>),
+    /// Going back after a failure failed as well.
+    #[error("{first}; going back failed too: {then}")]
+    NotRolledBack {
+        /// Why it was gone back.
+        first: Box<ApplyError>,
+        /// Why that failed.
+        then: Box<ApplyError>,
+    },
     /// Stopped by the user between two steps.
     #[error("interrupted")]
     Interrupted,

@@ -42,6 +42,8 @@ pub enum Transaction {
     Rollback,
     /// To give it back.
     Destroy,
+    /// To take over what others made on it. It has no steps.
+    Import,
 }
 
 /// A line after the first.
@@ -81,4 +83,36 @@ pub enum Ending {
     Done,
     /// The machine is as it was before, read back.
     RolledBack,
+}
+
+/// A journal as it is on disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Journal {
+    /// The file.
+    pub path: std::path::PathBuf,
+    /// The first line.
+    pub header: Header,
+    /// The lines after it that can be read.
+    pub entries: Vec<Entry>,
+    /// Lines that cannot be read, from 1; the header and the machine are enough without them.
+    pub damaged_lines: Vec<usize>,
+    /// Whether the last line was torn off while it was written; what it was to say had not begun.
+    pub is_torn: bool,
+}
+
+impl Journal {
+    /// How it ended; `None` while it can be resumed or rolled back.
+    #[must_use]
+    pub fn ending(&self) -> Option<Ending> {
+        match self.entries.last() {
+            Some(Entry::End { outcome }) => Some(*outcome),
+            _ => None,
+        }
+    }
+
+    /// Whether it can be resumed or rolled back.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.ending().is_none()
+    }
 }
