@@ -214,3 +214,49 @@ pub enum ApplyError {
     #[error("interrupted")]
     Interrupted,
 }
+
+impl StoreError {
+    /// A word for scripts.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => "cannot-write",
+            Self::Damaged { .. } => "damaged",
+            Self::Newer { .. } => "newer-format",
+            Self::Locked { .. } => "locked",
+        }
+    }
+
+    /// What to do.
+    #[must_use]
+    pub fn help(&self) -> String {
+        use std::io::ErrorKind;
+        match self {
+            Self::Io { source, path, .. } => {
+                let folder = path.parent().unwrap_or(path).display();
+                if matches!(
+                    source.kind(),
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+                ) {
+                    format!("make room in `{folder}` and run the command again")
+                } else if matches!(
+                    source.kind(),
+                    ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::NotADirectory
+                ) {
+                    format!("run as a user who may write to `{folder}`, or give another folder")
+                } else {
+                    format!("look at `{folder}` and its disk, then run the command again")
+                }
+            }
+            Self::Damaged { path, .. } => {
+                let path = path.display();
+                format!(
+                    "restore it from a copy, or move it away with `mv {path} {path}.damaged`; entc then \
+                     takes what is on the machine as foreign: `entc observe` shows it, `entc import` adopts it"
+                )
+            }
+            Self::Newer { .. } => "use the entc that wrote it, or a newer one".to_owned(),
+            Self::Locked { .. } => "wait until it has ended, or wait for it with `--lock-timeout`".to_owned(),
+        }
+    }
+}
