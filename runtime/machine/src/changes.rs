@@ -31,6 +31,38 @@ impl Changes {
     }
 }
 
+impl std::fmt::Display for Changes {
+    /// The steps by number, each with its reason; then what stays, and which GPUs are left alone.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_empty() {
+            writeln!(f, "nothing to do")?;
+        }
+        let rows: Vec<(String, String)> = self
+            .steps
+            .iter()
+            .map(|step| (format!("gpu {}", step.index), step.operation.to_string()))
+            .collect();
+        let width = |column: fn(&(String, String)) -> &String| {
+            rows.iter().map(|row| column(row).chars().count()).max().unwrap_or(0)
+        };
+        let (gpu, what, number) = (width(|row| &row.0), width(|row| &row.1), rows.len().to_string().len());
+        for (index, ((on, operation), step)) in rows.iter().zip(&self.steps).enumerate() {
+            writeln!(f, "{:>number$}  {on:gpu$}  {operation:what$}  {}", index + 1, step.reason)?;
+        }
+        for stay in &self.kept {
+            write!(f, "kept on {}: {} at slice {}", stay.gpu, stay.profile, stay.start)?;
+            match &stay.service {
+                Some(service) => writeln!(f, ", service {service}")?,
+                None => writeln!(f)?,
+            }
+        }
+        for gpu in &self.untouched {
+            writeln!(f, "untouched: {gpu}")?;
+        }
+        Ok(())
+    }
+}
+
 /// An instance that stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {

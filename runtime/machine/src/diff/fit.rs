@@ -92,9 +92,9 @@ pub(super) fn fit(
         return None;
     }
     let mut places = Vec::with_capacity(wishes.len());
-    for index in 0..wishes.len() {
+    for (index, choices) in choices.iter().enumerate() {
         let wanted = search.worth(index, taken);
-        let choice = choices[index].iter().find(|choice| {
+        let choice = choices.iter().find(|choice| {
             choice.mask & taken == 0
                 && search.worth(index + 1, taken | choice.mask).checked_add(choice.worth) == Some(wanted)
         })?;
