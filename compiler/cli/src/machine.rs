@@ -9,7 +9,7 @@ mod node;
 mod simulated;
 mod trouble;
 
-pub(crate) use boards::{fill, fits};
+pub(crate) use boards::{boards_of, fill, fits};
 pub(crate) use node::{of_plan, this_node};
 pub(crate) use simulated::make_if_missing;
 pub(crate) use trouble::{device, failed, persistence, refusals, stale, store};

@@ -1,7 +1,7 @@
 //! `entc simulate`: plan (or spec → plan) → what its promises do under simulated arrivals.
 
 use super::plan::{Limits, has_boards, make};
-use super::planners::{Given, Who, nothing_asked};
+use super::planners::{Given, Who, is_plan, nothing_asked};
 use super::program::{asked, performance};
 use super::replay::{Replay, Traces, replay};
 use super::{canvas_err, canvas_out, show, tell};
@@ -15,10 +15,12 @@ use serde_json::json;
 
 /// Simulates and reports.
 pub(super) fn run(arguments: &Simulate, terminal: &Terminal) -> Result<Exit, Stop> {
-    let is_saved = arguments.file == "-" || arguments.file.to_lowercase().ends_with(".json");
+    let is_saved = is_plan(&arguments.file);
     let (plan, mut traces) = if is_saved {
-        nothing_asked(&arguments.question)?;
-        (show::read(&arguments.file)?, Traces::new())
+        nothing_asked(&arguments.question, &arguments.who)?;
+        let saved = show::read(&arguments.file)?;
+        saved.warn(terminal);
+        (saved.plan.into_plan(), Traces::new())
     } else {
         match planned(arguments, terminal)? {
             Ok(planned) => planned,
@@ -40,9 +42,9 @@ pub(super) fn run(arguments: &Simulate, terminal: &Terminal) -> Result<Exit, Sto
 /// Plans the spec; an exit code where there is no plan to simulate.
 fn planned(arguments: &Simulate, terminal: &Terminal) -> Result<Result<(Plan, Traces), Exit>, Stop> {
     crate::interrupt::listen();
-    let who = Who::named(&arguments.who.planner)?;
+    let who = Who::asked(&arguments.who)?;
     let mut compiled = asked(&arguments.file, &arguments.question)?;
-    let given = Given::read(&arguments.who.published, compiled.latency_rule())?;
+    let given = Given::read(&arguments.who.published, compiled.latency_rule(), &[who])?;
     let performance = performance(&mut compiled, arguments.question.table.as_deref())?;
     let time_limit = arguments.question.time_limit.as_secs_f64();
     let limits = Limits { gap: 0.0, time_limit, node_limit: None };

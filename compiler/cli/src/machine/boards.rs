@@ -68,3 +68,13 @@ pub(crate) fn fill(plan: &mut Plan, node: &str, observed: &Observed) {
         gpus: observed.gpus.iter().map(machine_gpu).collect(),
     });
 }
+
+/// The kind and number of a node's boards in a plan; `None` where it has none.
+pub(crate) fn boards_of(plan: &Plan, node: &str) -> Option<(String, u32)> {
+    let used = plan.gpus.iter().filter(|gpu| gpu.node == node).map(|gpu| (&gpu.board, 1));
+    let unused = plan.unused.iter().filter(|unused| unused.node == node).map(|u| (&u.board, u.count));
+    used.chain(unused).fold(None, |sum, (board, count)| match sum {
+        None => Some((board.clone(), count)),
+        Some((known, sum)) => Some((known, sum.saturating_add(count))),
+    })
+}

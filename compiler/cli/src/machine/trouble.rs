@@ -3,7 +3,6 @@
 use crate::exit::{Stop, Trouble};
 use ent_machine::Library;
 use ent_machine::error::{ApplyError, DeviceError, DeviceErrorKind, OpenError, Refusal, Stale, StoreError};
-use ent_machine::observed::Observed;
 use ent_machine::persist::PersistError;
 
 /// Why a library cannot be opened.
@@ -81,13 +80,9 @@ pub(crate) fn store(error: &StoreError) -> Trouble {
     Trouble::new(code, error.to_string(), help)
 }
 
-/// What preflight or the diff refused, each with its GPU.
-pub(crate) fn refusals(refusals: &[Refusal], observed: &Observed) -> Vec<Trouble> {
-    let index = |refusal: &Refusal| refusal.gpu.as_ref().and_then(|uuid| observed.gpu(uuid)).map(|gpu| gpu.index);
-    let trouble = |refusal: &Refusal| {
-        let gpu = index(refusal).map_or_else(String::new, |index| format!("gpu {index}: "));
-        Trouble::new(refusal.code, format!("{gpu}{}", refusal.message), refusal.help.clone())
-    };
+/// What preflight or the diff refused. Their messages name the GPU.
+pub(crate) fn refusals(refusals: &[Refusal]) -> Vec<Trouble> {
+    let trouble = |refusal: &Refusal| Trouble::new(refusal.code, &refusal.message, &refusal.help);
     refusals.iter().map(trouble).collect()
 }
 
@@ -103,9 +98,9 @@ pub(crate) fn stale(fields: &[Stale]) -> Trouble {
 }
 
 /// Why a transaction did not end as asked.
-pub(crate) fn failed(error: &ApplyError, observed: &Observed) -> Vec<Trouble> {
+pub(crate) fn failed(error: &ApplyError) -> Vec<Trouble> {
     match error {
-        ApplyError::Refused(all) => refusals(all, observed),
+        ApplyError::Refused(all) => refusals(all),
         ApplyError::Step { step, source } => {
             let mut trouble = device(source);
             trouble.message = format!("gpu {}: {}: {}", step.index, step.operation, trouble.message);
@@ -119,7 +114,7 @@ pub(crate) fn failed(error: &ApplyError, observed: &Observed) -> Vec<Trouble> {
             advice(DeviceErrorKind::NotVerified),
         )],
         ApplyError::NotRolledBack { first, then } => {
-            failed(first, observed).into_iter().chain(failed(then, observed)).collect()
+            failed(first).into_iter().chain(failed(then)).collect()
         }
         ApplyError::Interrupted => {
             vec![Trouble::new("interrupted", "stopped by Ctrl-C between two steps", "go on or back when you are ready")]
