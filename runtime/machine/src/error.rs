@@ -81,9 +81,37 @@ impl DeviceErrorKind {
             Self::Timeout => "the driver did not answer in time".to_owned(),
             Self::MissingSymbol => "the driver's library has no such call; it is too old".to_owned(),
             Self::NotVerified => "the driver reported success, but reading back shows otherwise".to_owned(),
-            Self::Other(code) => format!("NVML returned code {code}"),
+            Self::Other(code) => match code_in_words(code) {
+                Some(words) => format!("NVML returned code {code}, {words}"),
+                None => format!("NVML returned code {code}"),
+            },
         }
     }
+}
+
+/// What nvml.h (`nvmlReturn_t`) says of the codes that are no kind of their own.
+fn code_in_words(code: u32) -> Option<&'static str> {
+    Some(match code {
+        1 => "the library was not started",
+        2 => "an argument is invalid",
+        7 => "a buffer is too small",
+        8 => "the external power cables are not attached",
+        9 => "the driver is not loaded",
+        11 => "the kernel found an interrupt problem",
+        12 => "a library is missing",
+        14 => "the board's InfoROM is corrupted",
+        17 => "the operating system refused",
+        18 => "driver and library are of different versions",
+        20 => "out of memory",
+        21 => "there is no data",
+        24 => "this clock is not supported",
+        25 => "the call has another version",
+        26 => "the call is deprecated",
+        27 => "the driver is not ready",
+        29 => "the device is in a state that does not allow it",
+        999 => "an internal error of the driver",
+        _ => return None,
+    })
 }
 
 /// The library could not be had.

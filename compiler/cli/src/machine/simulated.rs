@@ -35,5 +35,5 @@ pub(crate) fn make_if_missing(library: &Library, board: &str, count: u32) -> Res
 
 /// A driver that cuts the board: the oldest that does, or a recent one.
 fn driver(board: &str) -> &'static str {
-    None::<&str>.unwrap_or("575.57.08")
+    ent_machine::doctor::least_driver(board).unwrap_or("575.57.08")
 }
