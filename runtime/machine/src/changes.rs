@@ -13,6 +13,9 @@ pub struct Changes {
     pub steps: Vec<Step>,
     /// Instances that stay as they are, and whatever runs on them.
     pub kept: Vec<Kept>,
+    /// Instances that come, one for each step that creates, with the services they are for.
+    #[serde(default)]
+    pub created: Vec<Kept>,
     /// GPUs that nothing is done to, by index.
     pub untouched: Vec<GpuUuid>,
 }
@@ -63,7 +66,7 @@ impl std::fmt::Display for Changes {
     }
 }
 
-/// An instance that stays.
+/// An instance that is there when all is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// Its GPU.
@@ -74,7 +77,7 @@ pub struct Kept {
     pub start: u32,
     /// Memory slices.
     pub size: u32,
-    /// The service it carries from now on, and carried before.
+    /// The service it carries from now on.
     pub service: Option<String>,
 }
 

@@ -34,21 +34,23 @@ pub fn diff(target: &Target, observed: &Observed, state: &State) -> Result<Chang
         return Err(refusals);
     }
     let gpus: BTreeMap<&GpuUuid, &ObservedGpu> = observed.gpus.iter().map(|gpu| (&gpu.uuid, gpu)).collect();
-    let is_same_boot = state.boot_id == observed.boot_id;
     let nothing = GpuState::default();
     let mut found: Vec<(Phase, Step)> = Vec::new();
-    let mut kept: Vec<(u32, Kept)> = Vec::new();
+    let (mut kept, mut created) = (Vec::new(), Vec::new());
+    let is_plan = reasons::is_plan(target);
     for (uuid, wish) in &target.gpus {
         let Some(gpu) = gpus.get(uuid) else {
-            refusals.push(refusals::lost(uuid));
+            refusals.push(refusals::lost(uuid, observed));
             continue;
         };
+        let is_same_boot = is_of_this_boot(state, uuid, observed);
         let state = state.gpus.get(uuid).unwrap_or(&nothing);
-        let mut differ =
-            Differ { gpu, wish, state, is_same_boot, reasons: Reasons::of(target, wish), steps: Vec::new() };
+        let reasons = Reasons { wish, is_plan };
+        let mut differ = Differ { gpu, wish, state, is_same_boot, reasons, steps: Vec::new() };
         match differ.all() {
-            Ok(stay) => {
+            Ok((stay, come)) => {
                 kept.extend(stay.into_iter().map(|stay| (gpu.index, stay)));
+                created.extend(come.into_iter().map(|come| (gpu.index, come)));
                 found.append(&mut differ.steps);
             }
             Err(mut more) => refusals.append(&mut more),
@@ -59,7 +61,10 @@ pub fn diff(target: &Target, observed: &Observed, state: &State) -> Result<Chang
     }
     // Stable: within a phase and a GPU the steps stay in the order they were found in, by start.
     found.sort_by_key(|(phase, step)| (*phase, step.index));
-    kept.sort_by_key(|(index, stay)| (*index, stay.start));
+    let in_order = |mut all: Vec<(u32, Kept)>| -> Vec<Kept> {
+        all.sort_by_key(|(index, one)| (*index, one.start));
+        all.into_iter().map(|(_, one)| one).collect()
+    };
     let touched: BTreeSet<&GpuUuid> = found.iter().map(|(_, step)| &step.gpu).collect();
     let mut untouched: Vec<&ObservedGpu> =
         observed.gpus.iter().filter(|gpu| !touched.contains(&gpu.uuid)).collect();
@@ -67,8 +72,15 @@ pub fn diff(target: &Target, observed: &Observed, state: &State) -> Result<Chang
     Ok(Changes {
         untouched: untouched.into_iter().map(|gpu| gpu.uuid.clone()).collect(),
         steps: found.into_iter().map(|(_, step)| step).collect(),
-        kept: kept.into_iter().map(|(_, stay)| stay).collect(),
+        kept: in_order(kept),
+        created: in_order(created),
     })
+}
+
+/// Whether what the state says of a GPU's instances and clock can still be so: neither survives a boot, and
+/// what sits in the same place after one was made by somebody else.
+pub(crate) fn is_of_this_boot(state: &State, _gpu: &GpuUuid, observed: &Observed) -> bool {
+    state.boot_id == observed.boot_id
 }
 
 /// When a step comes, over all GPUs.
@@ -106,14 +118,14 @@ struct Mode {
 }
 
 impl<'a> Differ<'a> {
-    /// All that is to be done to this GPU; what stays.
-    fn all(&mut self) -> Result<Vec<Kept>, Vec<Refusal>> {
+    /// All that is to be done to this GPU; the instances that stay and those that come.
+    fn all(&mut self) -> Result<(Vec<Kept>, Vec<Kept>), Vec<Refusal>> {
         let mode = self.mode().map_err(|refusal| vec![refusal])?;
         self.persistence(mode);
-        let kept = self.instances(mode)?;
+        let there = self.instances(mode)?;
         self.clock(mode);
         self.power_limit(mode);
-        Ok(kept)
+        Ok(there)
     }
 
     fn push(&mut self, phase: Phase, operation: Operation, reason: String) {
@@ -154,13 +166,17 @@ impl<'a> Differ<'a> {
 
     /// Whether an instance on the machine is ours, and what it carries.
     fn of_ours(&self, instance: &ObservedInstance) -> Option<&'a InstanceState> {
-        self.state.instances.iter().find(|ours| {
+        let mut of_this_boot = self.state.instances.iter().filter(|_| self.is_same_boot);
+        of_this_boot.find(|ours| {
             (ours.start, ours.size) == (instance.start, instance.size) && ours.profile == instance.profile
         })
     }
 
-    fn instances(&mut self, mode: Mode) -> Result<Vec<Kept>, Vec<Refusal>> {
+    fn instances(&mut self, mode: Mode) -> Result<(Vec<Kept>, Vec<Kept>), Vec<Refusal>> {
         let gpu = self.gpu;
+        if !gpu.unplaced.is_empty() && (mode.is_on || mode.goes_off) {
+            return Err(vec![refusals::unplaced(gpu)]);
+        }
         let (mut ours, mut foreign) = (Vec::new(), Vec::new());
         for instance in &gpu.instances {
             let is_busy = gpu.holders.iter().any(|h| h.gpu_instance_id == Some(instance.gpu_instance_id));
@@ -184,23 +200,24 @@ impl<'a> Differ<'a> {
             for present in &ours {
                 self.destroy(Phase::Clear, present.instance, "MIG mode goes off".to_owned());
             }
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Vec::new()));
         }
         let places = place(gpu, &self.wish.instances, &ours, &foreign)?;
         self.changes_of(&ours, &places);
-        let wishes = self.wish.instances.iter().zip(&places);
-        let stay = wishes.filter_map(|(wish, at)| {
-            let present = ours.get(at.present?)?;
-            // One that needs a compute instance has a step.
-            (!present.is_orphan()).then(|| Kept {
+        let (mut kept, mut created) = (Vec::new(), Vec::new());
+        for (wish, at) in self.wish.instances.iter().zip(&places) {
+            let one = Kept {
                 gpu: gpu.uuid.clone(),
                 profile: wish.profile.clone(),
                 start: at.start,
                 size: at.size,
                 service: wish.service.clone(),
-            })
-        });
-        Ok(stay.collect())
+            };
+            // One that only lacks its compute instance has a step as well.
+            let is_there = at.present.and_then(|index| ours.get(index)).is_some_and(|it| !it.is_orphan());
+            if is_there { kept.push(one) } else { created.push(one) }
+        }
+        Ok((kept, created))
     }
 
     /// The steps for instances that go and come, by start.

@@ -75,9 +75,9 @@ pub enum ClockTarget {
 #[must_use]
 pub fn restore(before: &Observed, state_before: &State, touched: &BTreeSet<GpuUuid>) -> Target {
     let was = before.gpus.iter().filter(|gpu| touched.contains(&gpu.uuid));
-    let is_same_boot = state_before.boot_id == before.boot_id;
     let gpus = was.map(|gpu| {
-        let state = state_before.gpus.get(&gpu.uuid);
+        let is_of_this_boot = crate::diff::is_of_this_boot(state_before, &gpu.uuid, before);
+        let state = state_before.gpus.get(&gpu.uuid).filter(|_| is_of_this_boot);
         let is_ours = |instance: &&ObservedInstance| {
             state.is_some_and(|state| {
                 state.instances.iter().any(|ours| {
@@ -99,7 +99,7 @@ pub fn restore(before: &Observed, state_before: &State, touched: &BTreeSet<GpuUu
             })
             .collect();
         instances.sort_by_key(|instance| instance.start);
-        let locked = state.and_then(|state| state.locked_sm_clock_mhz).filter(|_| is_same_boot);
+        let locked = state.and_then(|state| state.locked_sm_clock_mhz);
         let wish = TargetGpu {
             mig: gpu.mig.map(|mode| mode.current),
             services: Vec::new(),

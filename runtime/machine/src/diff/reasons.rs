@@ -3,21 +3,21 @@
 use crate::observed::ObservedInstance;
 use crate::target::{Target, TargetGpu, TargetInstance};
 
-/// What the reasons on one GPU rest on.
-pub(super) struct Reasons<'a> {
-    wish: &'a TargetGpu,
-    /// Whether the wish is a plan's: only plans name services.
-    is_plan: bool,
+/// Whether a wish is a plan's: only plans name services.
+pub(super) fn is_plan(target: &Target) -> bool {
+    let serves = |gpu: &TargetGpu| {
+        !gpu.services.is_empty() || gpu.instances.iter().any(|instance| instance.service.is_some())
+    };
+    target.gpus.values().any(serves)
 }
 
-impl<'a> Reasons<'a> {
-    pub(super) fn of(target: &Target, wish: &'a TargetGpu) -> Self {
-        let serves = |gpu: &TargetGpu| {
-            !gpu.services.is_empty() || gpu.instances.iter().any(|instance| instance.service.is_some())
-        };
-        Self { wish, is_plan: target.gpus.values().any(serves) }
-    }
+/// What the reasons on one GPU rest on.
+pub(super) struct Reasons<'a> {
+    pub(super) wish: &'a TargetGpu,
+    pub(super) is_plan: bool,
+}
 
+impl Reasons<'_> {
     /// The services on this GPU, each once, in order of their first instance.
     fn services(&self) -> Vec<&str> {
         let of_instances = self.wish.instances.iter().filter_map(|i| i.service.as_deref());

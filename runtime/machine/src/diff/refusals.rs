@@ -28,13 +28,23 @@ pub(super) fn duplicates(observed: &Observed) -> Vec<Refusal> {
     found
 }
 
-pub(super) fn lost(uuid: &GpuUuid) -> Refusal {
-    Refusal {
-        code: "gpu-lost",
-        gpu: Some(uuid.clone()),
-        message: format!("{uuid} is not on this machine any more"),
-        help: "look at the kernel's log for its bus address, reset or reboot, then try again".to_owned(),
-    }
+pub(super) fn lost(uuid: &GpuUuid, observed: &Observed) -> Refusal {
+    let unreadable = observed.unreadable.iter().find(|gpu| gpu.uuid.as_ref() == Some(uuid));
+    let message = match unreadable {
+        Some(gpu) => format!("GPU {} ({uuid}) cannot be read: {}", gpu.index, gpu.reason),
+        None => format!("{uuid} is not on this machine any more"),
+    };
+    let help = "look at the kernel's log for its bus address, reset or reboot, then try again".to_owned();
+    Refusal { code: "gpu-lost", gpu: Some(uuid.clone()), message, help }
+}
+
+pub(super) fn unplaced(gpu: &ObservedGpu) -> Refusal {
+    let message = format!(
+        "this process may not see where the instances of GPU {} sit ({} of them)",
+        gpu.index,
+        gpu.unplaced.len()
+    );
+    on(gpu, "no-permission", message, "run the same command as root")
 }
 
 pub(super) fn no_mig(gpu: &ObservedGpu) -> Refusal {
