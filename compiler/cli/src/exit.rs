@@ -21,16 +21,23 @@ pub(crate) enum Exit {
     Interrupted,
 }
 
+impl Exit {
+    /// The number.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Wrong => 1,
+            Self::Changes => 2,
+            Self::Unchanged => 3,
+            Self::Partly => 4,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Done => 0,
-            Exit::Wrong => 1,
-            Exit::Changes => 2,
-            Exit::Unchanged => 3,
-            Exit::Partly => 4,
-            Exit::Interrupted => 130,
-        })
+        Self::from(exit.code())
     }
 }
 

@@ -47,9 +47,8 @@ pub(crate) fn choose(arguments: &arguments::Library) -> Result<Library, Stop> {
 pub(crate) fn open(library: Library) -> Result<Machine, Stop> {
     crate::bug::processing("machine");
     let driver = Driver::open(&library).map_err(|error| trouble::not_open(&library, &error))?;
-    let machine = Machine { driver, library };
-    crate::terminal::error_line(&format!("nvml: {}", machine.told()));
-    Ok(machine)
+    crate::terminal::error_line(&format!("nvml: {}", told(&library)));
+    Ok(Machine { driver, library })
 }
 
 impl Machine {
@@ -69,16 +68,16 @@ impl Machine {
         crate::bug::processing("observed");
         self.driver.observe().map_err(|error| device(&error).into())
     }
+}
 
-    /// What talks to which machine: `simulated machine in DIR (libent_nvml_sim.so)`.
-    fn told(&self) -> String {
-        match &self.library {
-            Library::System => format!("the system's {}", self.driver.library_name()),
-            Library::Path(path) => path.display().to_string(),
-            Library::Simulated { library, state } => {
-                let name = library.file_name().unwrap_or(library.as_os_str());
-                format!("simulated machine in {} ({})", state.display(), name.display())
-            }
+/// What talks to which machine: `simulated machine in DIR (libent_nvml_sim.so)`.
+pub(crate) fn told(library: &Library) -> String {
+    match library {
+        Library::System => "the system's libnvidia-ml.so.1".to_owned(),
+        Library::Path(path) => path.display().to_string(),
+        Library::Simulated { library, state } => {
+            let name = library.file_name().unwrap_or(library.as_os_str());
+            format!("simulated machine in {} ({})", state.display(), name.display())
         }
     }
 }

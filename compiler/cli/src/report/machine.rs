@@ -30,6 +30,12 @@ pub(crate) struct OurInstance {
     service: Option<String>,
 }
 
+impl std::fmt::Display for OurInstance {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at slice {} of {}", self.profile, self.start, self.gpu)
+    }
+}
+
 /// The instances of a machine that are entc's now.
 pub(crate) fn ours(state: &State, observed: &Observed) -> Vec<OurInstance> {
     let service = |gpu: &GpuUuid, start: u32| {
