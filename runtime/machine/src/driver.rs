@@ -61,8 +61,8 @@ pub struct Driver {
 impl Driver {
     /// Loads and starts the library.
     ///
-    /// A simulated library simulates one machine a process: another [`Library::Simulated`] with the same
-    /// file and another folder turns the first driver to the second machine too. Use a copy of the file.
+    /// A file of the simulated library simulates one machine at a time in a process: while a driver is
+    /// open, another machine needs a copy of the file.
     ///
     /// # Errors
     /// When there is none, it cannot be loaded, or its driver does not run.
@@ -80,7 +80,12 @@ impl Driver {
                     return Err(OpenError::NotLoadable { library: name, reason });
                 }
                 Some(Err(refused)) => {
-                    let reason = format!("{}: {}", state.display(), refused.kind.words());
+                    let what = if refused.kind == raw::INVALID_STATE {
+                        "another driver in this process has it open".to_owned()
+                    } else {
+                        refused.kind.words()
+                    };
+                    let reason = format!("{}: {what}", state.display());
                     return Err(OpenError::NoDriver { library: name, reason });
                 }
                 Some(Ok(())) => {}

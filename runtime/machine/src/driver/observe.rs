@@ -109,7 +109,7 @@ fn gpu(
         profiles: menu.iter().map(observed_profile).collect(),
         instances,
         unplaced,
-        holders: holders_of(&device, &mig_devices, opened_by).map_err(about("list processes"))?,
+        holders: holders_of(driver, &device, &mig_devices, opened_by).map_err(about("list processes"))?,
         uuid,
     })
 }
@@ -318,6 +318,7 @@ fn ids_of_kernel(minor: u32) -> BTreeSet<u32> {
 /// Who has a GPU open: processes with a context on it or on an instance, and processes that only have its
 /// device file open.
 fn holders_of(
+    driver: &Driver,
     device: &Device<'_>,
     mig_devices: &[MigDevice<'_>],
     opened_by: &[holders::Process],
@@ -332,7 +333,7 @@ fn holders_of(
     found.retain(|(pid, on)| on.is_some() || !on_instances.contains(pid));
     let mut holders: Vec<Holder> = found
         .into_iter()
-        .map(|(pid, on)| Holder { pid, name: holders::process_name(pid), gpu_instance_id: on })
+        .map(|(pid, on)| Holder { pid, name: process_name(driver, pid), gpu_instance_id: on })
         .collect();
     let is_new = |process: &&holders::Process| holders.iter().all(|holder| holder.pid != process.pid);
     let others: Vec<Holder> = opened_by
@@ -344,6 +345,19 @@ fn holders_of(
     holders.extend(others);
     holders.sort_by_key(|holder| (holder.pid, holder.gpu_instance_id));
     Ok(holders)
+}
+
+/// A process's name, from /proc or from the driver. A simulated machine's processes need not exist here,
+/// and a process that does exist here may be another one: there only the driver knows.
+fn process_name(driver: &Driver, pid: u32) -> Option<String> {
+    /// Longer than any path.
+    const ROOM: usize = 4096;
+    let asked = || {
+        let path = driver.nvml.sys_process_name(pid, ROOM).ok()?;
+        let file = path.rsplit('/').next().unwrap_or_default();
+        (!file.is_empty()).then(|| file.to_owned())
+    };
+    if driver.is_simulated { asked() } else { holders::process_name(pid).or_else(asked) }
 }
 
 /// Processes with a context, and the GPU instance they are on.

@@ -32,6 +32,9 @@ pub(super) type Answer<T> = Result<T, Refused>;
 /// `NVML_ERROR_INVALID_ARGUMENT`: also how the driver says that an enum goes no further.
 pub(super) const INVALID_ARGUMENT: DeviceErrorKind =
     DeviceErrorKind::Other(c::nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT);
+/// `NVML_ERROR_INVALID_STATE`: what the simulated library says to a second machine in one process.
+pub(super) const INVALID_STATE: DeviceErrorKind =
+    DeviceErrorKind::Other(c::nvmlReturn_enum_NVML_ERROR_INVALID_STATE);
 const VERSION_MISMATCH: DeviceErrorKind =
     DeviceErrorKind::Other(c::nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 const INSUFFICIENT_SIZE: DeviceErrorKind =
