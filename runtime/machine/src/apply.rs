@@ -1,14 +1,23 @@
 //! Changes → a machine that is as wished, or as it was; nothing between without a journal that says so.
 
 use crate::changes::{Changes, Step};
+use crate::diff::diff;
 use crate::driver::Driver;
-use crate::error::{ApplyError, DeviceError};
-use crate::journal::Transaction;
+use crate::error::{ApplyError, DeviceError, Refusal};
+use crate::journal::{FORMAT_VERSION, Header, Journal, Transaction, Writer};
 use crate::observed::Observed;
-use crate::preflight::Allowed;
+use crate::preflight::{Allowed, preflight};
+use crate::state::wished;
 use crate::store::Locked;
 use crate::target::Target;
 use std::path::PathBuf;
+
+mod machine;
+mod run;
+
+pub(crate) use machine::differences;
+use machine::{LOOK_AGAIN, above_lock, stale};
+pub(crate) use run::{Run, remaining};
 
 /// What a transaction tells while it runs.
 #[derive(Clone, Copy, Debug)]
@@ -45,12 +54,14 @@ pub enum Event<'a> {
 /// How a transaction left the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// Steps that came about, those of going back among them.
+    /// Steps that came about.
     pub done: Vec<Step>,
     /// Steps that failed or may have been half done.
     pub failed: Vec<Step>,
     /// Steps that were not begun.
     pub not_started: Vec<Step>,
+    /// Steps that came about of going back after a failure.
+    pub taken_back: Vec<Step>,
     /// How it is left.
     pub outcome: Outcome,
     /// Where the journal is.
@@ -116,28 +127,112 @@ pub struct Request<'a> {
 /// # Errors
 /// With the report, why the machine is not as wished. `Report::outcome` says what it is.
 pub fn apply(means: &mut Means<'_>, request: &Request<'_>) -> Ended {
-    let _ = (means, request);
-    (
-        Report {
-            done: Vec::new(),
-            failed: Vec::new(),
-            not_started: request.changes.steps.clone(),
-            outcome: Outcome::Unchanged,
-            journal: PathBuf::new(),
-            notes: Vec::new(),
-        },
-        Ok(()),
-    )
+    let mut report = Report::blank(means.store);
+    report.not_started.clone_from(&request.changes.steps);
+    let begun = ready(means, request).and_then(|header| {
+        let journal = Journal::unwritten(means.store.journal_path(), header);
+        if let Some(observed) = is_done_already(means, &journal)? {
+            report.notes.extend(above_lock(&journal.header.target, &observed));
+            return Ok(None);
+        }
+        if (means.is_interrupted)() {
+            return Err(ApplyError::Interrupted);
+        }
+        Ok(Some(Writer::create(means.store, journal.header)?))
+    });
+    let writer = match begun {
+        Ok(Some(writer)) => writer,
+        Ok(None) => return (Report { outcome: Outcome::Done, ..report }, Ok(())),
+        Err(error) => return (report, Err(error)),
+    };
+    report.not_started.clear();
+    let mut run = Run { means, writer, report };
+    let result = run.forward(request.changes);
+    run.settle(result)
 }
 
-pub(crate) fn unimportant() -> Ended {
-    let report = Report {
-        done: Vec::new(),
-        failed: Vec::new(),
-        not_started: Vec::new(),
-        outcome: Outcome::Unchanged,
-        journal: PathBuf::new(),
-        notes: Vec::new(),
-    };
-    (report, Ok(()))
+impl Report {
+    /// Nothing was done.
+    pub(crate) fn blank(store: &Locked) -> Self {
+        Self {
+            done: Vec::new(),
+            failed: Vec::new(),
+            not_started: Vec::new(),
+            taken_back: Vec::new(),
+            outcome: Outcome::Unchanged,
+            journal: store.journal_path(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// Whether the steps may begin; the journal's first line if so.
+fn ready(means: &Means<'_>, request: &Request<'_>) -> Result<Header, ApplyError> {
+    refuse_open(means.store)?;
+    let state_before = means.store.state()?;
+    let before = means.driver.observe()?;
+    let mut refusals = stale(request, &before);
+    if refusals.is_empty() {
+        // What is ours may have changed too, and with it what may be destroyed.
+        let again = diff(request.target, request.observed, &state_before.on(request.observed));
+        if !again.is_ok_and(|again| is_same(&again, request.changes)) {
+            refusals.push(Refusal {
+                code: "stale",
+                gpu: None,
+                message: "the changes are no longer those between this machine and the wish".to_owned(),
+                help: LOOK_AGAIN.to_owned(),
+            });
+        }
+    }
+    if refusals.is_empty() {
+        refusals = preflight(request.changes, &before, means.allowed, means.is_privileged);
+    }
+    if !refusals.is_empty() {
+        return Err(ApplyError::Refused(refusals));
+    }
+    Ok(Header {
+        format_version: FORMAT_VERSION.to_owned(),
+        transaction: request.transaction,
+        plan: request.plan.map(str::to_owned),
+        node: request.node.map(str::to_owned),
+        before,
+        state_before,
+        target: request.target.clone(),
+        changes: request.changes.clone(),
+    })
+}
+
+/// The machine, when there are no steps and nothing to write down: the last journal then stays the last,
+/// so that applying twice does not take the way back.
+fn is_done_already(means: &Means<'_>, journal: &Journal) -> Result<Option<Observed>, ApplyError> {
+    let header = &journal.header;
+    if !header.changes.steps.is_empty() {
+        return Ok(None);
+    }
+    let observed = header.before.clone();
+    let state = wished(journal, &journal.state_on(&observed, &header.target), &observed);
+    let is_as_wished = differences(&header.target, &observed, &state).is_empty();
+    Ok((is_as_wished && state == means.store.state()?).then_some(observed))
+}
+
+/// Refuses while an earlier transaction is open.
+pub(crate) fn refuse_open(store: &Locked) -> Result<(), ApplyError> {
+    match store.journal()? {
+        Some(journal) if journal.is_open() => Err(ApplyError::Refused(vec![Refusal {
+            code: "open-journal",
+            gpu: None,
+            message: format!(
+                "an earlier {} stopped half-way; its journal is `{}`",
+                journal.header.transaction.word(),
+                journal.path.display()
+            ),
+            help: "go on with it, or back:\n  entc apply --resume\n  entc rollback".to_owned(),
+        }])),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn is_same(left: &Changes, right: &Changes) -> bool {
+    let what = |step: &Step| (step.gpu.clone(), step.operation.clone());
+    left.steps.iter().map(what).eq(right.steps.iter().map(what))
 }

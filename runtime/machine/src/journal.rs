@@ -8,16 +8,17 @@
 //! The file appears by rename with its first line whole. A last line that was torn off speaks of
 //! something that had not begun (an intent) or that reading the machine answers (an outcome).
 
-use crate::changes::{Changes, Operation, Step};
+use crate::changes::{Changes, Step};
 use crate::error::StoreError;
 use crate::observed::Observed;
-use crate::state::{Ours, State};
+use crate::state::State;
 use crate::store::{check_format, damaged};
 use crate::target::Target;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
+mod replay;
 mod writer;
 
 pub(crate) use writer::Writer;
@@ -130,12 +131,37 @@ struct FirstLine<'a> {
     header: &'a Header,
 }
 
+impl Transaction {
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Apply => "apply",
+            Self::Rollback => "rollback",
+            Self::Destroy => "destroy",
+            Self::Import => "import",
+        }
+    }
+}
+
 impl Journal {
-    /// How it ended; `None` while it can be resumed or rolled back.
+    /// A journal that is not on disk yet.
+    pub(crate) fn unwritten(path: PathBuf, header: Header) -> Self {
+        Self { path, header, entries: Vec::new(), damaged_lines: Vec::new(), is_torn: false }
+    }
+
+    /// Whether any step may have been begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.entries.is_empty() || !self.damaged_lines.is_empty()
+    }
+
+    /// How it ended; `None` while it can be resumed or rolled back. What was torn off after its end had
+    /// not begun; what is there and cannot be read may have.
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {
+        let n_lines = 1 + self.entries.len() + self.damaged_lines.len();
         match self.entries.last() {
-            Some(Entry::End { outcome }) if !self.is_torn => Some(*outcome),
+            Some(Entry::End { outcome }) if self.damaged_lines.last() != Some(&n_lines) => Some(*outcome),
             _ => None,
         }
     }
@@ -162,16 +188,22 @@ impl Journal {
         let path = self.path.display();
         let lines = |lines: &[usize]| lines.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
         let damaged = (!self.damaged_lines.is_empty()).then(|| {
-            format!("line {} of `{path}` cannot be read; the machine itself was read instead", lines(&self.damaged_lines))
+            format!(
+                "line {} of `{path}` cannot be read; the machine itself was read instead",
+                lines(&self.damaged_lines)
+            )
         });
         let torn = self.is_torn.then(|| format!("the last line of `{path}` was torn off by a crash"));
         let unsettled = self.is_open().then(|| self.unsettled()).flatten().map(|step| {
-            format!("it stopped during `{}` on gpu {}; the machine was read to see how far", step.operation, step.index)
+            format!(
+                "it stopped during `{}` on gpu {}; the machine was read to see how far",
+                step.operation, step.index
+            )
         });
         damaged.into_iter().chain(torn).chain(unsettled).collect()
     }
 
-    /// The GPUs that a step was or is to be done on, by any line.
+    /// All steps that were or are to be done, by any line.
     pub(crate) fn steps(&self) -> impl Iterator<Item = &Step> {
         let continued = self.entries.iter().flat_map(|entry| match entry {
             Entry::Continued { changes, .. } => changes.steps.as_slice(),
@@ -181,35 +213,15 @@ impl Journal {
         self.header.changes.steps.iter().chain(continued)
     }
 
-    /// The instances that are ours on a machine in the middle of this transaction: those of the state
-    /// before, with each that a step has begun to create, without each that is known to be destroyed.
-    /// Nothing of an earlier boot.
-    #[must_use]
-    pub fn ours_on(&self, observed: &Observed) -> Ours {
-        let is_now = |boot: &str| boot == observed.boot_id;
-        let mut boot = self.header.before.boot_id.as_str();
-        let mut ours = if is_now(boot) { self.header.state_before.ours_on(&self.header.before) } else { Ours::new() };
-        // A lost line may have been an intent; whatever the header meant to create may then be ours.
-        if is_now(boot) && !self.damaged_lines.is_empty() {
-            ours.extend(self.header.changes.steps.iter().filter_map(created));
-        }
-        let mut begun = None;
-        for entry in &self.entries {
-            match entry {
-                Entry::Continued { boot_id, .. } => boot = boot_id,
-                Entry::Intent { what, .. } if is_now(boot) => {
-                    ours.extend(created(what));
-                    begun = Some(what);
-                }
-                Entry::Outcome { error: None, .. } if is_now(boot) => {
-                    if let Some(gone) = begun.take().and_then(destroyed) {
-                        ours.remove(&gone);
-                    }
-                }
-                Entry::Intent { .. } | Entry::Outcome { .. } | Entry::End { .. } => {}
+    /// The changes of the last time it went towards what the header wishes for.
+    pub(crate) fn last_forward(&self) -> &Changes {
+        let last = self.entries.iter().rev().find_map(|entry| match entry {
+            Entry::Continued { is_inverse: false, changes, .. } => Some(changes),
+            Entry::Continued { .. } | Entry::Intent { .. } | Entry::Outcome { .. } | Entry::End { .. } => {
+                None
             }
-        }
-        ours
+        });
+        last.unwrap_or(&self.header.changes)
     }
 
     /// Reads a journal. Damage after the first line is noted, not refused.
@@ -217,8 +229,13 @@ impl Journal {
         let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
         let first = lines.next().unwrap_or_default();
         let header = parse_header(path, first)?;
-        let mut journal =
-            Self { path: path.to_path_buf(), header, entries: Vec::new(), damaged_lines: Vec::new(), is_torn: false };
+        let mut journal = Self {
+            path: path.to_path_buf(),
+            header,
+            entries: Vec::new(),
+            damaged_lines: Vec::new(),
+            is_torn: false,
+        };
         for (index, line) in lines.enumerate() {
             match (serde_json::from_slice(line), line.ends_with(b"\n")) {
                 (Ok(entry), true) => journal.entries.push(entry),
@@ -242,7 +259,10 @@ fn parse_header(path: &Path, line: &[u8]) -> Result<Header, StoreError> {
     check_format(path, header.get("format_version"), FORMAT_VERSION)?;
     let claimed = value.get("checksum").and_then(serde_json::Value::as_str).unwrap_or_default();
     if claimed != checksum(header.to_string().as_bytes()) {
-        return Err(damaged(path, "its first line is not as it was written; its checksum differs".to_owned()));
+        return Err(damaged(
+            path,
+            "its first line is not as it was written; its checksum differs".to_owned(),
+        ));
     }
     Header::deserialize(header).map_err(|error| damaged(path, format!("{torn}: {error}")))
 }
@@ -258,34 +278,4 @@ fn first_line(header: &Header) -> Result<Vec<u8>, serde_json::Error> {
 fn checksum(bytes: &[u8]) -> String {
     let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
-}
-
-/// The instance that a step creates.
-pub(crate) fn created(step: &Step) -> Option<(crate::observed::GpuUuid, u32, u32, String)> {
-    match &step.operation {
-        Operation::CreateInstance { profile, start, size } => {
-            Some((step.gpu.clone(), *start, *size, profile.clone()))
-        }
-        Operation::SetMigMode { .. }
-        | Operation::SetPersistence { .. }
-        | Operation::DestroyInstance { .. }
-        | Operation::LockClocks { .. }
-        | Operation::UnlockClocks
-        | Operation::SetPowerLimit { .. } => None,
-    }
-}
-
-/// The instance that a step destroys.
-fn destroyed(step: &Step) -> Option<(crate::observed::GpuUuid, u32, u32, String)> {
-    match &step.operation {
-        Operation::DestroyInstance { profile, start, size } => {
-            Some((step.gpu.clone(), *start, *size, profile.clone()))
-        }
-        Operation::SetMigMode { .. }
-        | Operation::SetPersistence { .. }
-        | Operation::CreateInstance { .. }
-        | Operation::LockClocks { .. }
-        | Operation::UnlockClocks
-        | Operation::SetPowerLimit { .. } => None,
-    }
 }

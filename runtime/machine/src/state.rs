@@ -4,9 +4,13 @@
 //! locked clocks do not survive a boot, so what is ours is ours in the boot it was made in: after
 //! another, whatever sits in the same place was made by somebody else.
 
-use crate::observed::{GpuUuid, Observed};
+use crate::observed::{GpuUuid, Observed, ObservedInstance};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+mod after;
+
+pub(crate) use after::{completed, restored, wished};
 
 /// The version of the format that this crate writes: minor is additive, major is breaking.
 pub const FORMAT_VERSION: &str = "1.0";
@@ -37,6 +41,9 @@ pub struct GpuState {
     pub boot_id: String,
     /// Our instances, by start.
     pub instances: Vec<InstanceState>,
+    /// The services that have the board whole or share it by MPS; empty under MIG.
+    #[serde(default)]
+    pub services: Vec<String>,
     /// The SM clock range that we locked (MHz).
     pub locked_sm_clock_mhz: Option<(u32, u32)>,
     /// The MIG mode that we set or rely on; `None`: neither.
@@ -95,12 +102,20 @@ impl State {
         self.gpus.iter().flat_map(|(gpu, state)| state.ours(gpu)).collect()
     }
 
-    /// The instances that are ours on a machine as it is now: none on a GPU where the file speaks of an
-    /// earlier boot. This is what [`diff`](crate::diff::diff) is to be given.
+    /// What of it still holds on a machine as it is now: of an earlier boot no instances and no clocks.
+    /// This is what [`diff`](crate::diff::diff) is to be given.
     #[must_use]
-    pub fn ours_on(&self, observed: &Observed) -> Ours {
-        let of_this_boot = self.gpus.iter().filter(|(_, gpu)| self.boot_of(gpu) == observed.boot_id);
-        of_this_boot.flat_map(|(gpu, state)| state.ours(gpu)).collect()
+    pub fn on(&self, observed: &Observed) -> Self {
+        let mut state = self.clone();
+        for gpu in state.gpus.values_mut() {
+            if self.boot_of(gpu) != observed.boot_id {
+                gpu.instances.clear();
+                gpu.locked_sm_clock_mhz = None;
+            }
+            gpu.boot_id.clone_from(&observed.boot_id);
+        }
+        state.boot_id.clone_from(&observed.boot_id);
+        state
     }
 
     /// The boot that what is said of a GPU belongs to.
@@ -113,5 +128,13 @@ impl State {
 impl GpuState {
     fn ours<'a>(&'a self, gpu: &'a GpuUuid) -> impl Iterator<Item = (GpuUuid, u32, u32, String)> + 'a {
         self.instances.iter().map(|i| (gpu.clone(), i.start, i.size, i.profile.clone()))
+    }
+}
+
+impl InstanceState {
+    /// Whether an instance of this profile is in this very place.
+    #[must_use]
+    pub fn is_at(&self, instance: &ObservedInstance) -> bool {
+        (self.start, self.size) == (instance.start, instance.size) && self.profile == instance.profile
     }
 }

@@ -89,6 +89,9 @@ pub fn built_library() -> Result<PathBuf, Error> {
     let found = places.iter().map(|place| place.join(BUILT)).find(|path| path.is_file());
     found.ok_or_else(|| {
         let build = "build it: cargo build --release -p ent-nvml-sim";
-        Error::new(ErrorKind::NotFound, format!("there is no {BUILT} beside {}; {build}", executable.display()))
+        Error::new(
+            ErrorKind::NotFound,
+            format!("there is no {BUILT} beside {}; {build}", executable.display()),
+        )
     })
 }

@@ -205,128 +205,295 @@ type Answer<T> = Result<T, Return>;
 impl Silicon {
     // Machine.
     /// Number of this boot, from 1; a handle of an earlier boot is dead (its process would be, too).
-    pub fn boot(&self) -> u64 { 0 }
+    pub fn boot(&self) -> u64 {
+        0
+    }
     /// Text that differs at each boot.
-    pub fn boot_id(&self) -> String { String::new() }
+    pub fn boot_id(&self) -> String {
+        String::new()
+    }
     /// `575.57.08`
-    pub fn driver_version(&self) -> &str { "" }
+    pub fn driver_version(&self) -> &str {
+        ""
+    }
     /// GPUs of the machine, lost ones included.
-    pub fn n_gpus(&self) -> usize { 0 }
+    pub fn n_gpus(&self) -> usize {
+        0
+    }
     /// Whether callers may change things.
-    pub fn is_privileged(&self) -> bool { true }
+    pub fn is_privileged(&self) -> bool {
+        true
+    }
     /// Name of a process that is known to the driver.
-    pub fn process_name(&self, pid: u32) -> Answer<String> { Err(Return::NotFound) }
+    pub fn process_name(&self, pid: u32) -> Answer<String> {
+        Err(Return::NotFound)
+    }
 
     // Finding devices.
     /// Checks an index (INVALID_ARGUMENT).
-    pub fn gpu_by_index(&self, index: u32) -> Answer<Device> { Err(Return::NotFound) }
+    pub fn gpu_by_index(&self, index: u32) -> Answer<Device> {
+        Err(Return::NotFound)
+    }
     /// By `GPU-…` or `MIG-…`.
-    pub fn device_by_uuid(&self, uuid: &str) -> Answer<Device> { Err(Return::NotFound) }
+    pub fn device_by_uuid(&self, uuid: &str) -> Answer<Device> {
+        Err(Return::NotFound)
+    }
     /// By PCI bus id, long or short form.
-    pub fn gpu_by_pci_bus_id(&self, bus_id: &str) -> Answer<Device> { Err(Return::NotFound) }
+    pub fn gpu_by_pci_bus_id(&self, bus_id: &str) -> Answer<Device> {
+        Err(Return::NotFound)
+    }
     /// By board serial.
-    pub fn gpu_by_serial(&self, serial: &str) -> Answer<Device> { Err(Return::NotFound) }
+    pub fn gpu_by_serial(&self, serial: &str) -> Answer<Device> {
+        Err(Return::NotFound)
+    }
 
     // Facts of a device. All: GPU_IS_LOST; INVALID_ARGUMENT for a MIG device that is gone.
-    pub fn index(&self, device: Device) -> Answer<u32> { Err(Return::NotFound) }
-    pub fn uuid(&self, device: Device) -> Answer<String> { Err(Return::NotFound) }
-    pub fn name(&self, device: Device) -> Answer<String> { Err(Return::NotFound) }
-    pub fn serial(&self, device: Device) -> Answer<String> { Err(Return::NotFound) }
-    pub fn pci(&self, device: Device) -> Answer<Pci> { Err(Return::NotFound) }
-    pub fn minor_number(&self, device: Device) -> Answer<u32> { Err(Return::NotFound) }
-    pub fn memory(&self, device: Device) -> Answer<Memory> { Err(Return::NotFound) }
+    pub fn index(&self, device: Device) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
+    pub fn uuid(&self, device: Device) -> Answer<String> {
+        Err(Return::NotFound)
+    }
+    pub fn name(&self, device: Device) -> Answer<String> {
+        Err(Return::NotFound)
+    }
+    pub fn serial(&self, device: Device) -> Answer<String> {
+        Err(Return::NotFound)
+    }
+    pub fn pci(&self, device: Device) -> Answer<Pci> {
+        Err(Return::NotFound)
+    }
+    pub fn minor_number(&self, device: Device) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
+    pub fn memory(&self, device: Device) -> Answer<Memory> {
+        Err(Return::NotFound)
+    }
     /// `NVML_DEVICE_ARCH_*` (7 Ampere, 9 Hopper, 10 Blackwell).
-    pub fn architecture(&self, device: Device) -> Answer<u32> { Err(Return::NotFound) }
+    pub fn architecture(&self, device: Device) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
     /// CUDA compute capability.
-    pub fn compute_capability(&self, device: Device) -> Answer<(i32, i32)> { Err(Return::NotFound) }
-    pub fn attributes(&self, device: Device) -> Answer<Attributes> { Err(Return::NotFound) }
+    pub fn compute_capability(&self, device: Device) -> Answer<(i32, i32)> {
+        Err(Return::NotFound)
+    }
+    pub fn attributes(&self, device: Device) -> Answer<Attributes> {
+        Err(Return::NotFound)
+    }
 
     // MIG mode and MIG devices.
     /// Current and pending.
-    pub fn mig_mode(&self, device: Device) -> Answer<(bool, bool)> { Err(Return::NotFound) }
+    pub fn mig_mode(&self, device: Device) -> Answer<(bool, bool)> {
+        Err(Return::NotFound)
+    }
     /// `Ok(None)`: active now; `Ok(Some(code))`: the call succeeded, the activation status is this code.
-    pub fn set_mig_mode(&mut self, device: Device, is_enabled: bool) -> Answer<Option<Return>> { Err(Return::NotFound) }
-    pub fn max_mig_device_count(&self, device: Device) -> Answer<u32> { Err(Return::NotFound) }
+    pub fn set_mig_mode(&mut self, device: Device, is_enabled: bool) -> Answer<Option<Return>> {
+        Err(Return::NotFound)
+    }
+    pub fn max_mig_device_count(&self, device: Device) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
     /// NOT_FOUND for a hole, as NVML says.
-    pub fn mig_device_by_index(&self, device: Device, index: u32) -> Answer<Device> { Err(Return::NotFound) }
-    pub fn is_mig_device(&self, device: Device) -> bool { false }
+    pub fn mig_device_by_index(&self, device: Device, index: u32) -> Answer<Device> {
+        Err(Return::NotFound)
+    }
+    pub fn is_mig_device(&self, device: Device) -> bool {
+        false
+    }
     /// The GPU of a MIG device.
-    pub fn parent(&self, device: Device) -> Answer<Device> { Err(Return::NotFound) }
-    pub fn gpu_instance_id(&self, device: Device) -> Answer<u32> { Err(Return::NotFound) }
-    pub fn compute_instance_id(&self, device: Device) -> Answer<u32> { Err(Return::NotFound) }
+    pub fn parent(&self, device: Device) -> Answer<Device> {
+        Err(Return::NotFound)
+    }
+    pub fn gpu_instance_id(&self, device: Device) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
+    pub fn compute_instance_id(&self, device: Device) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
 
     // GPU instances.
     /// By profile ENUM (`NVML_GPU_INSTANCE_PROFILE_*`).
-    pub fn gpu_instance_profile(&self, device: Device, profile: u32) -> Answer<GpuInstanceProfileInfo> { Err(Return::NotFound) }
+    pub fn gpu_instance_profile(&self, device: Device, profile: u32) -> Answer<GpuInstanceProfileInfo> {
+        Err(Return::NotFound)
+    }
     /// By id.
-    pub fn gpu_instance_profile_by_id(&self, device: Device, profile_id: u32) -> Answer<GpuInstanceProfileInfo> { Err(Return::NotFound) }
-    pub fn possible_placements(&self, device: Device, profile_id: u32) -> Answer<Vec<Placement>> { Err(Return::NotFound) }
-    pub fn remaining_capacity(&self, device: Device, profile_id: u32) -> Answer<u32> { Err(Return::NotFound) }
+    pub fn gpu_instance_profile_by_id(
+        &self,
+        device: Device,
+        profile_id: u32,
+    ) -> Answer<GpuInstanceProfileInfo> {
+        Err(Return::NotFound)
+    }
+    pub fn possible_placements(&self, device: Device, profile_id: u32) -> Answer<Vec<Placement>> {
+        Err(Return::NotFound)
+    }
+    pub fn remaining_capacity(&self, device: Device, profile_id: u32) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
     /// With or without a placement.
-    pub fn create_gpu_instance(&mut self, device: Device, profile_id: u32, placement: Option<Placement>) -> Answer<Serial> { Err(Return::NotFound) }
-    pub fn gpu_instances(&self, device: Device, profile_id: u32) -> Answer<Vec<Serial>> { Err(Return::NotFound) }
-    pub fn gpu_instance_by_id(&self, device: Device, id: u32) -> Answer<Serial> { Err(Return::NotFound) }
-    pub fn gpu_instance(&self, gpu_instance: Serial) -> Answer<GpuInstanceInfo> { Err(Return::NotFound) }
-    pub fn destroy_gpu_instance(&mut self, gpu_instance: Serial) -> Answer<()> { Err(Return::NotFound) }
+    pub fn create_gpu_instance(
+        &mut self,
+        device: Device,
+        profile_id: u32,
+        placement: Option<Placement>,
+    ) -> Answer<Serial> {
+        Err(Return::NotFound)
+    }
+    pub fn gpu_instances(&self, device: Device, profile_id: u32) -> Answer<Vec<Serial>> {
+        Err(Return::NotFound)
+    }
+    pub fn gpu_instance_by_id(&self, device: Device, id: u32) -> Answer<Serial> {
+        Err(Return::NotFound)
+    }
+    pub fn gpu_instance(&self, gpu_instance: Serial) -> Answer<GpuInstanceInfo> {
+        Err(Return::NotFound)
+    }
+    pub fn destroy_gpu_instance(&mut self, gpu_instance: Serial) -> Answer<()> {
+        Err(Return::NotFound)
+    }
 
     // Compute instances.
     /// By profile ENUM and engine profile (only SHARED = 0 exists).
-    pub fn compute_instance_profile(&self, gpu_instance: Serial, profile: u32, engine_profile: u32) -> Answer<ComputeInstanceProfileInfo> { Err(Return::NotFound) }
-    pub fn compute_instance_placements(&self, gpu_instance: Serial, profile_id: u32) -> Answer<Vec<Placement>> { Err(Return::NotFound) }
-    pub fn compute_instance_remaining_capacity(&self, gpu_instance: Serial, profile_id: u32) -> Answer<u32> { Err(Return::NotFound) }
-    pub fn create_compute_instance(&mut self, gpu_instance: Serial, profile_id: u32, placement: Option<Placement>) -> Answer<Serial> { Err(Return::NotFound) }
-    pub fn compute_instances(&self, gpu_instance: Serial, profile_id: u32) -> Answer<Vec<Serial>> { Err(Return::NotFound) }
-    pub fn compute_instance_by_id(&self, gpu_instance: Serial, id: u32) -> Answer<Serial> { Err(Return::NotFound) }
-    pub fn compute_instance(&self, compute_instance: Serial) -> Answer<ComputeInstanceInfo> { Err(Return::NotFound) }
-    pub fn destroy_compute_instance(&mut self, compute_instance: Serial) -> Answer<()> { Err(Return::NotFound) }
+    pub fn compute_instance_profile(
+        &self,
+        gpu_instance: Serial,
+        profile: u32,
+        engine_profile: u32,
+    ) -> Answer<ComputeInstanceProfileInfo> {
+        Err(Return::NotFound)
+    }
+    pub fn compute_instance_placements(
+        &self,
+        gpu_instance: Serial,
+        profile_id: u32,
+    ) -> Answer<Vec<Placement>> {
+        Err(Return::NotFound)
+    }
+    pub fn compute_instance_remaining_capacity(&self, gpu_instance: Serial, profile_id: u32) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
+    pub fn create_compute_instance(
+        &mut self,
+        gpu_instance: Serial,
+        profile_id: u32,
+        placement: Option<Placement>,
+    ) -> Answer<Serial> {
+        Err(Return::NotFound)
+    }
+    pub fn compute_instances(&self, gpu_instance: Serial, profile_id: u32) -> Answer<Vec<Serial>> {
+        Err(Return::NotFound)
+    }
+    pub fn compute_instance_by_id(&self, gpu_instance: Serial, id: u32) -> Answer<Serial> {
+        Err(Return::NotFound)
+    }
+    pub fn compute_instance(&self, compute_instance: Serial) -> Answer<ComputeInstanceInfo> {
+        Err(Return::NotFound)
+    }
+    pub fn destroy_compute_instance(&mut self, compute_instance: Serial) -> Answer<()> {
+        Err(Return::NotFound)
+    }
 
     // Clocks (MHz). NOT_SUPPORTED on a MIG device.
     /// Descending, as NVML lists them.
-    pub fn supported_memory_clocks(&self, device: Device) -> Answer<Vec<u32>> { Err(Return::NotFound) }
+    pub fn supported_memory_clocks(&self, device: Device) -> Answer<Vec<u32>> {
+        Err(Return::NotFound)
+    }
     /// Descending. NOT_FOUND: no such memory clock.
-    pub fn supported_graphics_clocks(&self, device: Device, memory_mhz: u32) -> Answer<Vec<u32>> { Err(Return::NotFound) }
+    pub fn supported_graphics_clocks(&self, device: Device, memory_mhz: u32) -> Answer<Vec<u32>> {
+        Err(Return::NotFound)
+    }
     /// The clock now (`nvmlDeviceGetClockInfo`).
-    pub fn clock(&self, device: Device, clock: Clock) -> Answer<u32> { Err(Return::NotFound) }
-    pub fn max_clock(&self, device: Device, clock: Clock) -> Answer<u32> { Err(Return::NotFound) }
-    pub fn set_gpu_locked_clocks(&mut self, device: Device, min_mhz: u32, max_mhz: u32) -> Answer<()> { Err(Return::NotFound) }
-    pub fn reset_gpu_locked_clocks(&mut self, device: Device) -> Answer<()> { Err(Return::NotFound) }
-    pub fn set_memory_locked_clocks(&mut self, device: Device, min_mhz: u32, max_mhz: u32) -> Answer<()> { Err(Return::NotFound) }
-    pub fn reset_memory_locked_clocks(&mut self, device: Device) -> Answer<()> { Err(Return::NotFound) }
+    pub fn clock(&self, device: Device, clock: Clock) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
+    pub fn max_clock(&self, device: Device, clock: Clock) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
+    pub fn set_gpu_locked_clocks(&mut self, device: Device, min_mhz: u32, max_mhz: u32) -> Answer<()> {
+        Err(Return::NotFound)
+    }
+    pub fn reset_gpu_locked_clocks(&mut self, device: Device) -> Answer<()> {
+        Err(Return::NotFound)
+    }
+    pub fn set_memory_locked_clocks(&mut self, device: Device, min_mhz: u32, max_mhz: u32) -> Answer<()> {
+        Err(Return::NotFound)
+    }
+    pub fn reset_memory_locked_clocks(&mut self, device: Device) -> Answer<()> {
+        Err(Return::NotFound)
+    }
     /// `nvmlClocksEventReason*` bits.
-    pub fn clocks_event_reasons(&self, device: Device) -> Answer<u64> { Err(Return::NotFound) }
+    pub fn clocks_event_reasons(&self, device: Device) -> Answer<u64> {
+        Err(Return::NotFound)
+    }
     /// P-state: 0 when something runs or clocks are locked, 8 when idle.
-    pub fn performance_state(&self, device: Device) -> Answer<u32> { Err(Return::NotFound) }
+    pub fn performance_state(&self, device: Device) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
 
     // Power (mW) and energy (mJ). NOT_SUPPORTED on a MIG device.
     /// What `nvmlDeviceGetPowerUsage` says, sensor included.
-    pub fn power_usage(&self, device: Device) -> Answer<u32> { Err(Return::NotFound) }
+    pub fn power_usage(&self, device: Device) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
     /// Without the sensor's averaging.
-    pub fn power_instant(&self, device: Device) -> Answer<u32> { Err(Return::NotFound) }
-    pub fn total_energy(&self, device: Device) -> Answer<u64> { Err(Return::NotFound) }
-    pub fn power_limit(&self, device: Device) -> Answer<u32> { Err(Return::NotFound) }
-    pub fn default_power_limit(&self, device: Device) -> Answer<u32> { Err(Return::NotFound) }
-    pub fn enforced_power_limit(&self, device: Device) -> Answer<u32> { Err(Return::NotFound) }
-    pub fn power_limit_range(&self, device: Device) -> Answer<PowerLimitRange> { Err(Return::NotFound) }
-    pub fn set_power_limit(&mut self, device: Device, milliwatts: u32) -> Answer<()> { Err(Return::NotFound) }
+    pub fn power_instant(&self, device: Device) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
+    pub fn total_energy(&self, device: Device) -> Answer<u64> {
+        Err(Return::NotFound)
+    }
+    pub fn power_limit(&self, device: Device) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
+    pub fn default_power_limit(&self, device: Device) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
+    pub fn enforced_power_limit(&self, device: Device) -> Answer<u32> {
+        Err(Return::NotFound)
+    }
+    pub fn power_limit_range(&self, device: Device) -> Answer<PowerLimitRange> {
+        Err(Return::NotFound)
+    }
+    pub fn set_power_limit(&mut self, device: Device, milliwatts: u32) -> Answer<()> {
+        Err(Return::NotFound)
+    }
 
     // Persistence, processes, reset.
-    pub fn persistence_mode(&self, device: Device) -> Answer<bool> { Err(Return::NotFound) }
-    pub fn set_persistence_mode(&mut self, device: Device, is_enabled: bool) -> Answer<()> { Err(Return::NotFound) }
+    pub fn persistence_mode(&self, device: Device) -> Answer<bool> {
+        Err(Return::NotFound)
+    }
+    pub fn set_persistence_mode(&mut self, device: Device, is_enabled: bool) -> Answer<()> {
+        Err(Return::NotFound)
+    }
     /// On a GPU: all of it, instances included. On a MIG device: that one's.
-    pub fn processes(&self, device: Device) -> Answer<Vec<RunningProcess>> { Err(Return::NotFound) }
+    pub fn processes(&self, device: Device) -> Answer<Vec<RunningProcess>> {
+        Err(Return::NotFound)
+    }
 
     // What no real driver has: `entcSim…`.
     /// A process begins to use a device (as creating a CUDA context does).
-    pub fn attach(&mut self, device: Device, pid: u32, name: &str) -> Answer<()> { Err(Return::NotFound) }
-    pub fn detach(&mut self, device: Device, pid: u32) -> Answer<()> { Err(Return::NotFound) }
+    pub fn attach(&mut self, device: Device, pid: u32, name: &str) -> Answer<()> {
+        Err(Return::NotFound)
+    }
+    pub fn detach(&mut self, device: Device, pid: u32) -> Answer<()> {
+        Err(Return::NotFound)
+    }
     /// From now on the process draws this much beyond the base power. 0: it idles.
-    pub fn load(&mut self, device: Device, pid: u32, dynamic_watts: f64) -> Answer<()> { Err(Return::NotFound) }
+    pub fn load(&mut self, device: Device, pid: u32, dynamic_watts: f64) -> Answer<()> {
+        Err(Return::NotFound)
+    }
     /// The process drew this much energy beyond what `load` says, at once.
-    pub fn spend(&mut self, device: Device, pid: u32, joules: f64) -> Answer<()> { Err(Return::NotFound) }
+    pub fn spend(&mut self, device: Device, pid: u32, joules: f64) -> Answer<()> {
+        Err(Return::NotFound)
+    }
     /// Turns the machine off and on.
     pub fn reboot(&mut self) {}
     /// Resets one GPU (`nvidia-smi --gpu-reset`): IN_USE with clients, NOT_SUPPORTED for a passed-through one.
-    pub fn reset(&mut self, device: Device) -> Answer<()> { Err(Return::NotFound) }
+    pub fn reset(&mut self, device: Device) -> Answer<()> {
+        Err(Return::NotFound)
+    }
     /// This GPU falls off the bus until the next boot.
-    pub fn lose(&mut self, gpu: usize) -> Answer<()> { Err(Return::NotFound) }
+    pub fn lose(&mut self, gpu: usize) -> Answer<()> {
+        Err(Return::NotFound)
+    }
 }

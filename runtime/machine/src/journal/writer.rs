@@ -31,15 +31,18 @@ impl Writer {
             Ok(()) | Err(_) => {}
         }
         std::fs::rename(&new, &path).map_err(io("replace", &path))?;
-        sync_folder(store.folder())?;
-        let journal = Journal {
-            path,
-            header,
-            entries: Vec::new(),
-            damaged_lines: Vec::new(),
-            is_torn: false,
-        };
-        Self::at_end(journal)
+        let journal = Journal::unwritten(path, header);
+        sync_folder(store.folder()).and_then(|()| Self::at_end(journal.clone())).inspect_err(|_| {
+            let _ = discard(&journal, store);
+        })
+    }
+
+    /// Takes a journal away in which nothing was begun; the one before it is the last again.
+    ///
+    /// # Errors
+    /// When it cannot be taken away: it is then open, and says that nothing was done.
+    pub(crate) fn discard(&self, store: &Locked) -> Result<(), StoreError> {
+        discard(&self.journal, store)
     }
 
     /// Goes on with a journal. A line that a crash tore off goes: what it was to say is read from the machine.
@@ -83,4 +86,13 @@ impl Writer {
 fn whole_lines(journal: &Journal) -> std::io::Result<u64> {
     let bytes = std::fs::read(&journal.path)?;
     Ok(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end as u64 + 1))
+}
+
+fn discard(journal: &Journal, store: &Locked) -> Result<(), StoreError> {
+    let path = &journal.path;
+    std::fs::remove_file(path).map_err(io("remove", path))?;
+    match std::fs::rename(store.previous_journal_path(), path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io("replace", path)(error)),
+        Ok(()) | Err(_) => sync_folder(store.folder()),
+    }
 }
