@@ -12,7 +12,8 @@ mod values;
 
 pub(crate) use judging::{Compare, CompareFormat, Published, Runs, Simulate, Who};
 pub(crate) use machine::{
-    Apply, Change, Destroy, Diff, Doctor, Drift, Import, Library, Machine, Nvml, Observe, Rollback, ThisNode, Told,
+    Apply, Change, Destroy, Diff, Doctor, Drift, Import, Library, Machine, Nvml, Observe, Rollback, ThisNode,
+    Told,
 };
 
 /// Plan GPU inference for the fewest joules that keep every latency promise, with proof.
@@ -295,6 +296,8 @@ pub(crate) enum SchemaOf {
     Changes,
     /// What `entc drift --format json` prints.
     Drift,
+    /// What `entc import --format json` prints.
+    Imported,
     /// What `entc doctor --format json` prints.
     Findings,
     /// A line of what `entc apply --format json-lines` prints.

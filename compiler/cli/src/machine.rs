@@ -103,11 +103,11 @@ pub(crate) fn state_folder(arguments: &arguments::Machine, library: &Library) ->
 /// A name that no GPU has.
 pub(crate) fn named_gpus(names: &[String], observed: &Observed) -> Result<Vec<GpuUuid>, Stop> {
     let find = |name: &String| {
-        let is_it = |gpu: &&ent_machine::observed::ObservedGpu| {
-            gpu.uuid.0 == *name || name.parse() == Ok(gpu.index)
-        };
+        let is_it =
+            |gpu: &&ent_machine::observed::ObservedGpu| gpu.uuid.0 == *name || name.parse() == Ok(gpu.index);
         observed.gpus.iter().find(is_it).map(|gpu| gpu.uuid.clone()).ok_or_else(|| {
-            let known: Vec<String> = observed.gpus.iter().map(|g| format!("{} ({})", g.index, g.uuid)).collect();
+            let known: Vec<String> =
+                observed.gpus.iter().map(|g| format!("{} ({})", g.index, g.uuid)).collect();
             Stop::Refused {
                 code: "unknown-gpu",
                 message: format!("this machine has no GPU `{name}`"),

@@ -1,7 +1,7 @@
 //! `entc diff`: the steps between a machine and a plan, shown and not taken.
 
 use super::canvas_out;
-use super::steps::Steps;
+use super::steps::{Steps, Strictness};
 use super::wanted::Asked;
 use crate::arguments::{Diff, Format};
 use crate::exit::{Exit, Stop};
@@ -28,14 +28,16 @@ pub(super) fn run(arguments: &Diff, terminal: &Terminal) -> Result<Exit, Stop> {
     };
     let store = machine::store_of(&arguments.machine, &wanted.machine.library);
     let state = store.state().map_err(|error| machine::store(&error))?;
-    if store.journal().map_err(|error| machine::store(&error))?.is_some_and(|journal| Journal::is_open(&journal)) {
+    if store
+        .journal()
+        .map_err(|error| machine::store(&error))?
+        .is_some_and(|journal| Journal::is_open(&journal))
+    {
         super::warn_of_open(terminal);
     }
-    let steps = Steps::between(&wanted, &state, Allowed::default())?;
+    let steps = Steps::between(&wanted, &state, Allowed::default(), Strictness::AsPlanned)?;
     let text = match arguments.format {
-        Format::Human => {
-            render::changes::changes(&steps.shown(&wanted), &canvas_out(terminal, false, false))
-        }
+        Format::Human => render::changes::changes(&steps.shown(&wanted), &canvas_out(terminal, false, false)),
         Format::Json => json::text(&serde_json::json!(steps.report(&wanted))),
     };
     terminal.result(&text)?;

@@ -33,7 +33,8 @@ pub(super) fn run(arguments: &Doctor, terminal: &Terminal) -> Result<Exit, Stop>
 fn own_files(arguments: &Doctor, library: &ent_machine::Library) -> Check {
     let store = machine::store_of(&arguments.machine, library);
     let folder = store.folder().display().to_string();
-    let check = |verdict, message, fix: Option<String>| Check { name: "state".to_owned(), verdict, message, fix };
+    let check =
+        |verdict, message, fix: Option<String>| Check { name: "state".to_owned(), verdict, message, fix };
     let read = store.state().and_then(|state| Ok((state, store.journal()?)));
     match read {
         Err(error) => {
@@ -48,9 +49,11 @@ fn own_files(arguments: &Doctor, library: &ent_machine::Library) -> Check {
         Ok((state, _)) if state.gpus.is_empty() => {
             check(Verdict::Ok, format!("entc has changed nothing here yet ({folder})"), None)
         }
-        Ok((state, _)) => {
-            check(Verdict::Ok, format!("entc remembers what it did to {} GPUs ({folder})", state.gpus.len()), None)
-        }
+        Ok((state, _)) => check(
+            Verdict::Ok,
+            format!("entc remembers what it did to {} GPUs ({folder})", state.gpus.len()),
+            None,
+        ),
     }
 }
 

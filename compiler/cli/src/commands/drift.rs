@@ -16,7 +16,11 @@ pub(super) fn run(arguments: &Drift, terminal: &Terminal) -> Result<Exit, Stop> 
     let observed = machine.observe()?;
     let store = machine::store_of(&arguments.machine, &machine.library);
     let state = store.state().map_err(|error| machine::store(&error))?;
-    if store.journal().map_err(|error| machine::store(&error))?.is_some_and(|journal| Journal::is_open(&journal)) {
+    if store
+        .journal()
+        .map_err(|error| machine::store(&error))?
+        .is_some_and(|journal| Journal::is_open(&journal))
+    {
         super::warn_of_open(terminal);
     }
     crate::bug::processing("drift");
@@ -35,7 +39,9 @@ pub(super) fn run(arguments: &Drift, terminal: &Terminal) -> Result<Exit, Stop> 
     let report = DriftReport { has_drifted: !report.drift.is_empty(), ..report };
     let text = match arguments.format {
         Format::Json => json::text(&serde_json::json!(report)),
-        Format::Human => render::drift::drift(&report, &observed, &state, &canvas_out(terminal, false, false)),
+        Format::Human => {
+            render::drift::drift(&report, &observed, &state, &canvas_out(terminal, false, false))
+        }
     };
     terminal.result(&text)?;
     Ok(if report.has_drifted && arguments.detailed_exitcode { Exit::Changes } else { Exit::Done })

@@ -40,7 +40,8 @@ pub(super) fn run(arguments: &Import, terminal: &Terminal) -> Result<Exit, Stop>
     if let Err(error) = result {
         return Err(Stop::World(machine::failed(&error)));
     }
-    let report = ImportReport { format_version: FORMAT_VERSION, imported: instances(found), notes: report.notes };
+    let report =
+        ImportReport { format_version: FORMAT_VERSION, imported: instances(found), notes: report.notes };
     let text = match arguments.format {
         Format::Json => json::text(&serde_json::json!(report)),
         Format::Human => drawn(&report, terminal),

@@ -21,8 +21,8 @@ mod form;
 mod service;
 mod site;
 
-pub(super) use site::Site;
 pub(super) use service::explain_service;
+pub(super) use site::Site;
 
 /// Plans, shows and saves.
 pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Result<Exit, Stop> {

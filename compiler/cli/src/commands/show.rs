@@ -6,7 +6,7 @@ use crate::exit::{Exit, Stop};
 use crate::render;
 use crate::terminal::Terminal;
 use ent_plan::diagnostic::{Code, Diagnostic, FileId, Sources, Span};
-use ent_plan::plan::{ChecksumFault, CheckedPlan, FORMAT_VERSION, Fault, Plan, check, checksum_fault_in};
+use ent_plan::plan::{CheckedPlan, ChecksumFault, FORMAT_VERSION, Fault, Plan, check, checksum_fault_in};
 use serde_json::Value;
 
 /// Reads, checks and draws a saved plan.
@@ -88,7 +88,9 @@ pub(super) fn read(name: &str) -> Result<Saved, Stop> {
     match (check(plan), fault) {
         (Ok(plan), None) => Ok(Saved { plan, value, is_sealed, name: name.to_owned() }),
         (Ok(_), Some(fault)) => Err(failed(name, vec![fault])),
-        (Err(faults), fault) => Err(failed(name, fault.into_iter().chain(faults.iter().map(fails)).collect())),
+        (Err(faults), fault) => {
+            Err(failed(name, fault.into_iter().chain(faults.iter().map(fails)).collect()))
+        }
     }
 }
 
@@ -129,7 +131,9 @@ fn unsealed(fault: &ChecksumFault, value: &Value) -> Wrong {
             "write the plan with `entc plan FILE -o plan.json`",
         ),
         ChecksumFault::Wrong { stated, computed } => (
-            format!("the file says {stated}, its contents are {computed}: it was changed after it was written"),
+            format!(
+                "the file says {stated}, its contents are {computed}: it was changed after it was written"
+            ),
             "plan again; a plan file is not for editing",
         ),
         ChecksumFault::Absent | ChecksumFault::Older => (

@@ -11,6 +11,15 @@ use ent_machine::diff::diff;
 use ent_machine::preflight::{Allowed, Radius, Warning, blast_radius, preflight, warnings};
 use ent_machine::state::State;
 
+/// Whether a plan that was made from a machine holds for other states of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strictness {
+    /// Only for the modes and instances that it was made from.
+    AsPlanned,
+    /// Whatever the machine is now: it has been applied before, and is to hold again.
+    AnyState,
+}
+
 /// The steps between a machine and a plan.
 pub(super) struct Steps {
     /// Which planned board is which GPU.
@@ -32,15 +41,23 @@ impl Steps {
     ///
     /// # Errors
     /// When the plan is for another machine, or for another state of it, or cannot be reached.
-    pub(super) fn between(wanted: &Wanted, state: &State, allowed: Allowed) -> Result<Self, Stop> {
+    pub(super) fn between(
+        wanted: &Wanted,
+        state: &State,
+        allowed: Allowed,
+        strictness: Strictness,
+    ) -> Result<Self, Stop> {
         crate::bug::processing("changes");
         let observed = &wanted.observed;
         let plan = wanted.plan.plan();
+        // Of an earlier boot nothing on the machine is ours any more.
+        let state = &state.on(observed);
         let binding = bind(&wanted.plan, &wanted.node, observed, state)
             .map_err(|fields| Stop::from(machine::stale(&fields)))?;
         let changes = diff(&binding.target, observed, state)
             .map_err(|refusals| Stop::World(machine::refusals(&refusals)))?;
-        if let Some(made_for) = plan.machine.as_ref().filter(|_| !changes.is_empty()) {
+        let is_strict = strictness == Strictness::AsPlanned && !changes.is_empty();
+        if let Some(made_for) = plan.machine.as_ref().filter(|_| is_strict) {
             let fields = stale(made_for, &binding.target, observed);
             if !fields.is_empty() {
                 return Err(machine::stale(&fields).into());

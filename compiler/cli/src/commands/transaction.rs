@@ -1,9 +1,10 @@
 //! A transaction that runs → what is told of it meanwhile, and how it is said to have ended.
 
-use super::canvas_err;
+use super::{canvas_err, canvas_out};
 use crate::arguments::{Change, Told};
 use crate::exit::{Exit, Stop, Trouble};
 use crate::machine::{self, Machine};
+use crate::render::changes::{Shown, changes};
 use crate::render::json;
 use crate::render::transaction::{self as drawn, Summary};
 use crate::report::machine::{Event as Line, ShownStep, ShownTrouble, What};
@@ -35,12 +36,42 @@ pub(super) fn none_open(store: &Store) -> Result<(), Stop> {
     match store.journal().map_err(|error| machine::store(&error))? {
         Some(journal) if journal.is_open() => Err(Trouble::new(
             "open-journal",
-            format!("an earlier transaction was cut off, and its journal is open: {}", journal.path.display()),
+            format!(
+                "an earlier transaction was cut off, and its journal is open: {}",
+                journal.path.display()
+            ),
             "go on with `entc apply --resume`, or back with `entc rollback`",
         )
         .into()),
         _ => Ok(()),
     }
+}
+
+/// Shows the steps of a wish that is no plan: on, back, or giving the machine back.
+///
+/// # Errors
+/// When standard output is broken.
+pub(super) fn start(
+    word: &'static str,
+    change: &Change,
+    shown: &Shown<'_>,
+    terminal: &Terminal,
+) -> Result<(), Stop> {
+    if change.format == Told::Human {
+        terminal.result(&changes(shown, &canvas_out(terminal, false, false)))?;
+    } else {
+        tell_line(
+            terminal,
+            What::Start {
+                transaction: word,
+                plan: None,
+                node: None,
+                binding: Vec::new(),
+                steps: shown.changes.steps.iter().map(ShownStep::from).collect(),
+            },
+        );
+    }
+    Ok(())
 }
 
 /// A transaction to be carried out.
@@ -89,9 +120,11 @@ impl Run<'_> {
         let troubles = error.map(machine::failed).unwrap_or_default();
         match self.change.format {
             Told::JsonLines => {
-                let shown = |trouble: &Trouble| json::refusal(trouble.code, &trouble.message, Some(&trouble.help));
+                let shown =
+                    |trouble: &Trouble| json::refusal(trouble.code, &trouble.message, Some(&trouble.help));
                 let steps = |all: &[ent_machine::changes::Step]| all.iter().map(ShownStep::from).collect();
-                let has_journal = !report.journal.as_os_str().is_empty() && report.outcome != Outcome::Unchanged;
+                let has_journal =
+                    !report.journal.as_os_str().is_empty() && report.outcome != Outcome::Unchanged;
                 tell_line(
                     terminal,
                     What::End {

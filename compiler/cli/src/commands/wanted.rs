@@ -70,7 +70,13 @@ impl Asked<'_> {
         if !has_boards(plan.plan().status) {
             let label = "its planner found none; it says why in `diagnostics`";
             let help = "change the spec and plan again";
-            return Err(Stop::about_file(Code::InvalidPlan, self.file, "there is no plan in it", label, help));
+            return Err(Stop::about_file(
+                Code::InvalidPlan,
+                self.file,
+                "there is no plan in it",
+                label,
+                help,
+            ));
         }
         let node = machine::this_node(&machine::of_plan(plan.plan()), self.node)?;
         let library = machine::choose(&self.machine.library)?;
@@ -104,7 +110,12 @@ impl Asked<'_> {
     }
 
     /// The plan if there is one that holds, drawn; else why not, told.
-    fn judged(&self, made: Made, sources: &Sources, terminal: &Terminal) -> Result<Option<CheckedPlan>, Stop> {
+    fn judged(
+        &self,
+        made: Made,
+        sources: &Sources,
+        terminal: &Terminal,
+    ) -> Result<Option<CheckedPlan>, Stop> {
         let seconds = Some(made.seconds);
         let has_errors = made.diagnostics.iter().any(|d| d.severity == Severity::Error);
         if !has_boards(made.plan.status) || has_errors {

@@ -29,16 +29,17 @@ pub(super) fn choose(arguments: &arguments::Library) -> Result<Library, Stop> {
 }
 
 fn simulated(library: PathBuf, arguments: &arguments::Library) -> Result<Library, Stop> {
-    let state = match &arguments.sim_state {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.clone(),
-        _ => default_folder(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")).ok_or_else(|| {
-            Stop::Refused {
-                code: "usage",
-                message: "there is no folder for the simulated machine: HOME is not set".to_owned(),
-                help: Some("name one with `--sim-state DIR`".to_owned()),
-            }
-        })?,
-    };
+    let state =
+        match &arguments.sim_state {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.clone(),
+            _ => default_folder(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")).ok_or_else(
+                || Stop::Refused {
+                    code: "usage",
+                    message: "there is no folder for the simulated machine: HOME is not set".to_owned(),
+                    help: Some("name one with `--sim-state DIR`".to_owned()),
+                },
+            )?,
+        };
     // Said, kept and given to other processes in full: the working folder may be another one later.
     let state = std::path::absolute(&state).unwrap_or(state);
     Ok(Library::Simulated { library, state })
@@ -75,7 +76,8 @@ fn find() -> Result<PathBuf, Stop> {
 /// Cargo's `deps` comes before the executable's own folder, because the copy there is made only when the
 /// library itself is asked for, and may be one of an earlier build.
 fn folders(named: Option<OsString>, executable: Option<&Path>) -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = named.filter(|name| !name.is_empty()).map(PathBuf::from).into_iter().collect();
+    let mut folders: Vec<PathBuf> =
+        named.filter(|name| !name.is_empty()).map(PathBuf::from).into_iter().collect();
     let executable = executable.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf()));
     if let Some(folder) = executable.as_deref().and_then(Path::parent) {
         folders.push(folder.join("deps"));

@@ -13,7 +13,9 @@ pub(super) fn not_open(library: &Library, error: &OpenError) -> Stop {
             "no-library",
             format!("install the NVIDIA driver, name its library with `--nvml PATH`, or {elsewhere}"),
         ),
-        (OpenError::NoLibrary(_), _) => ("no-library", format!("name a library that is there, or {elsewhere}")),
+        (OpenError::NoLibrary(_), _) => {
+            ("no-library", format!("name a library that is there, or {elsewhere}"))
+        }
         (OpenError::NotLoadable { .. }, _) => (
             "library-not-loadable",
             format!("name an NVML library of this system's architecture with `--nvml PATH`, or {elsewhere}"),
@@ -44,7 +46,9 @@ pub(crate) fn device(error: &DeviceError) -> Trouble {
 
 fn advice(kind: DeviceErrorKind) -> &'static str {
     match kind {
-        DeviceErrorKind::NoPermission => "run it as root, for example with `sudo`; `entc doctor` says what is missing",
+        DeviceErrorKind::NoPermission => {
+            "run it as root, for example with `sudo`; `entc doctor` says what is missing"
+        }
         DeviceErrorKind::InUse => "see who has it open with `entc doctor`, stop that, and try again",
         DeviceErrorKind::NotSupported | DeviceErrorKind::MissingSymbol => {
             "see what board and driver can do with `entc doctor`"
@@ -88,8 +92,10 @@ pub(crate) fn refusals(refusals: &[Refusal]) -> Vec<Trouble> {
 
 /// In what a plan is not for this machine, field by field.
 pub(crate) fn stale(fields: &[Stale]) -> Trouble {
-    let fields: Vec<String> =
-        fields.iter().map(|f| format!("{}: planned {}, observed {}", f.field, f.planned, f.observed)).collect();
+    let fields: Vec<String> = fields
+        .iter()
+        .map(|f| format!("{}: planned {}, observed {}", f.field, f.planned, f.observed))
+        .collect();
     Trouble::new(
         "stale-plan",
         format!("the plan was made for another state of the machine: {}", fields.join("; ")),
@@ -113,11 +119,13 @@ pub(crate) fn failed(error: &ApplyError) -> Vec<Trouble> {
             error.to_string(),
             advice(DeviceErrorKind::NotVerified),
         )],
-        ApplyError::NotRolledBack { first, then } => {
-            failed(first).into_iter().chain(failed(then)).collect()
-        }
+        ApplyError::NotRolledBack { first, then } => failed(first).into_iter().chain(failed(then)).collect(),
         ApplyError::Interrupted => {
-            vec![Trouble::new("interrupted", "stopped by Ctrl-C between two steps", "go on or back when you are ready")]
+            vec![Trouble::new(
+                "interrupted",
+                "stopped by Ctrl-C between two steps",
+                "go on or back when you are ready",
+            )]
         }
     }
 }

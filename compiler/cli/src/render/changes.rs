@@ -175,8 +175,8 @@ fn radius(radius: &[Radius], canvas: &Canvas) -> Vec<Line> {
         for service in &one.services {
             services.entry(service).or_default().push(one.index);
         }
-        let line =
-            Line::of(Role::Warn, format!("  gpu {}", one.index)).and(Role::Plain, format!("  {}", facts.join("; ")));
+        let line = Line::of(Role::Warn, format!("  gpu {}", one.index))
+            .and(Role::Plain, format!("  {}", facts.join("; ")));
         lines.extend(line.wrapped(canvas.width, 4));
     }
     for (service, gpus) in services {
@@ -217,8 +217,15 @@ mod tests {
     fn every_gpu_is_accounted_for_in_any_width() {
         let gpu = GpuUuid("GPU-1".to_owned());
         let create = Operation::CreateInstance { profile: "1g.10gb".to_owned(), start: 3, size: 1 };
-        let step = Step { gpu: gpu.clone(), index: 1, operation: create, reason: "service a needs it".to_owned() };
-        let kept = Kept { gpu: gpu.clone(), profile: "2g.20gb".to_owned(), start: 4, size: 2, service: Some("b".to_owned()) };
+        let step =
+            Step { gpu: gpu.clone(), index: 1, operation: create, reason: "service a needs it".to_owned() };
+        let kept = Kept {
+            gpu: gpu.clone(),
+            profile: "2g.20gb".to_owned(),
+            start: 4,
+            size: 2,
+            service: Some("b".to_owned()),
+        };
         let untouched = [0, 2, 3].map(|i| GpuUuid(format!("GPU-{i}"))).to_vec();
         let changes = Changes { steps: vec![step], kept: vec![kept], untouched };
         let radius = [Radius {
@@ -243,7 +250,14 @@ mod tests {
             let canvas = Canvas { width, color: false, symbols, detail: Detail::Boards };
             let text = super::changes(&shown, &canvas);
             assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
-            for words in ["1 step on 1 of 4 GPUs", "+ create 1g.10gb at slice 3", "keep 2g.20gb", "gpus 0, 2", "3g.40gb@0", "old"] {
+            for words in [
+                "1 step on 1 of 4 GPUs",
+                "+ create 1g.10gb at slice 3",
+                "keep 2g.20gb",
+                "gpus 0, 2",
+                "3g.40gb@0",
+                "old",
+            ] {
                 assert!(text.contains(words), "{words} is missing from {text}");
             }
         }

@@ -19,9 +19,11 @@ pub(crate) fn drift(report: &DriftReport, observed: &Observed, state: &State, ca
         vec![Line::of(Role::Bad, "drift").and(Role::Plain, format!(": {n} {word} not as entc left it"))]
     };
     if !report.drift.is_empty() {
-        let columns = [Column::number("gpu"), Column::name("what"), Column::name("left as"), Column::name("is now")];
+        let columns =
+            [Column::number("gpu"), Column::name("what"), Column::name("left as"), Column::name("is now")];
         let row = |one: &crate::report::machine::Drifted| {
-            let index = observed.gpu(&one.gpu).map_or_else(|| one.gpu.to_string(), |gpu| gpu.index.to_string());
+            let index =
+                observed.gpu(&one.gpu).map_or_else(|| one.gpu.to_string(), |gpu| gpu.index.to_string());
             vec![
                 Line::plain(index),
                 Line::of(Role::Name, &one.field),

@@ -9,7 +9,7 @@ use ent_machine::state::{Ours, State};
 
 /// Draws a machine. What is ours is what `state` remembers and is still there.
 pub(crate) fn observed(observed: &Observed, state: &State, canvas: &Canvas) -> String {
-    let ours = state.ours_on(observed);
+    let ours = state.on(observed).ours();
     let kind = if observed.is_simulated { "simulated machine" } else { "machine" };
     let heading = Line::of(Role::Heading, format!("{kind}, driver {}", observed.driver_version))
         .and(Role::Faint, format!("  ({})", counted(observed.gpus.len(), "GPU")));
@@ -41,24 +41,34 @@ fn counted(count: usize, word: &str) -> String {
 fn gpus(observed: &Observed, canvas: &Canvas) -> Vec<Line> {
     // Whose watts they are stands in the heading: a simulated machine measures nothing.
     let power = if observed.is_simulated { "W simulated" } else { "W measured" };
-    let columns = [
-        Column::number("gpu"),
+    let mut columns = vec![
+        Column::word("gpu"),
         Column::name("board"),
         Column::word("MIG mode"),
         Column::number("SM clock"),
         Column::number(power),
-        Column::number("limit W"),
-        Column::name("uuid"),
+        Column::word("uuid"),
         Column::name("held by"),
     ];
-    let rows: Vec<Vec<Line>> = observed.gpus.iter().map(row).collect();
+    let mut rows: Vec<Vec<Line>> = observed.gpus.iter().map(row).collect();
+    without_empty_last(&mut columns, &mut rows);
     table(&columns, &rows, canvas.width, 2, canvas.symbols)
 }
 
+/// Drops the last column when nothing stands in it.
+fn without_empty_last(columns: &mut Vec<Column>, rows: &mut [Vec<Line>]) {
+    if rows.iter().all(|row| row.last().is_none_or(|cell| cell.width() == 0)) {
+        columns.pop();
+        for row in rows {
+            row.pop();
+        }
+    }
+}
+
 fn row(gpu: &ObservedGpu) -> Vec<Line> {
-    let watts = |mw: Option<u32>, show: fn(f64) -> String| {
-        mw.map_or_else(|| Line::of(Role::Faint, "?"), |mw| Line::plain(show(f64::from(mw) / 1000.0)))
-    };
+    let watts = |mw: u32| f64::from(mw) / 1000.0;
+    let power = gpu.power_mw.map_or_else(|| "?".to_owned(), |mw| few_watts(watts(mw)));
+    let limit = gpu.power_limit_mw.map_or_else(String::new, |mw| format!(" of {}", number(watts(mw))));
     let board = match &gpu.board {
         Some(board) => Line::of(Role::Name, board),
         None => Line::of(Role::Warn, format!("{} (not in the catalogue)", gpu.name)),
@@ -73,8 +83,7 @@ fn row(gpu: &ObservedGpu) -> Vec<Line> {
         board,
         mode(gpu),
         clock,
-        watts(gpu.power_mw, few_watts),
-        watts(gpu.power_limit_mw, number),
+        Line::plain(power).and(Role::Faint, limit),
         Line::of(Role::Faint, &gpu.uuid.0),
         holders(&whole),
     ]
@@ -101,21 +110,22 @@ pub(crate) fn holders(holders: &[&Holder]) -> Line {
 }
 
 fn instances(observed: &Observed, state: &State, ours: &Ours, canvas: &Canvas) -> Vec<Line> {
-    let columns = [
-        Column::number("gpu"),
+    let mut columns = vec![
+        Column::word("gpu"),
         Column::word("profile"),
-        Column::word("memory slices"),
+        Column::number("memory slices"),
         Column::word("whose"),
         Column::name("service"),
-        Column::name("MIG device"),
+        Column::word("MIG device"),
         Column::name("held by"),
     ];
-    let rows: Vec<Vec<Line>> = observed
+    let mut rows: Vec<Vec<Line>> = observed
         .gpus
         .iter()
         .flat_map(|gpu| gpu.instances.iter().map(move |instance| (gpu, instance)))
         .map(|(gpu, instance)| instance_row(gpu, instance, state, ours, canvas))
         .collect();
+    without_empty_last(&mut columns, &mut rows);
     table(&columns, &rows, canvas.width, 2, canvas.symbols)
 }
 

@@ -136,8 +136,17 @@ mod tests {
         let troubles = [Trouble::new("gpu-lost", "it fell off", "reboot")];
         let canvas = Canvas { width: 60, color: false, symbols: &ASCII, detail: Detail::Boards };
         let text = summary(&Summary { word: "apply", report: &report, troubles: &troubles }, &canvas);
-        for words in ["error[gpu-lost]: it fell off", "now:  half way", "/x/journal.jsonl", "help: reboot",
-            "--resume", "done        gpu 1", "failed      gpu 1", "not started gpu 1", "a GPU is gone"] {
+        for words in [
+            "error[gpu-lost]: it fell off",
+            "now:  half way",
+            "/x/journal.jsonl",
+            "help: reboot",
+            "--resume",
+            "done        gpu 1",
+            "failed      gpu 1",
+            "not started gpu 1",
+            "a GPU is gone",
+        ] {
             assert!(text.contains(words), "{words} is missing from\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");

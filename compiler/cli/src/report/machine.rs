@@ -48,7 +48,7 @@ pub(crate) fn ours(state: &State, observed: &Observed) -> Vec<OurInstance> {
             g.instances.iter().any(|i| (i.start, i.size, i.profile.as_str()) == (start, size, profile))
         })
     };
-    let all = state.ours_on(observed).into_iter();
+    let all = state.on(observed).ours().into_iter();
     all.filter(|(gpu, start, size, profile)| is_there(gpu, *start, *size, profile))
         .map(|(gpu, start, size, profile)| OurInstance {
             service: service(&gpu, start),
@@ -434,4 +434,3 @@ impl Event {
         })
     }
 }
-
