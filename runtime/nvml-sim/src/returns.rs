@@ -47,6 +47,8 @@ codes! {
     ResetRequired = 16, "reset required";
     /// The operating system refused (reading or writing the machine's files).
     OperatingSystem = 17, "operating system call failed";
+    /// The library and the rest of the driver are of different versions.
+    LibRmVersionMismatch = 18, "library and driver versions differ";
     /// Somebody uses it.
     InUse = 19, "in use by another client";
     /// Out of memory.
