@@ -7,7 +7,7 @@ use ent_machine::changes::{Changes, Operation, Step};
 use ent_machine::observed::{
     GpuUuid, MigMode, Observed, ObservedComputeInstance, ObservedGpu, ObservedInstance, ObservedProfile,
 };
-use ent_machine::state::{Before, GpuState, InstanceState, State};
+use ent_machine::state::{InstanceState, State};
 use ent_machine::target::{ClockTarget, Target, TargetGpu, TargetInstance};
 use ent_plan::device::{self, Board, PlacedProfile, layouts};
 use std::collections::BTreeMap;
@@ -236,13 +236,13 @@ pub(crate) fn state_after(before: &State, target: &Target, changes: &Changes, mo
             })
             .collect();
         instances.sort_by_key(|one| one.start);
-        let was = state.gpus.remove(gpu).unwrap_or_default();
-        let locked = match wish.sm_clock {
-            ClockTarget::Leave => was.locked_sm_clock_mhz,
-            ClockTarget::Unlocked => None,
-            ClockTarget::Locked { min, max } => Some((min, max)),
-        };
-        let made = GpuState { instances, locked_sm_clock_mhz: locked, before: Before::default(), ..was };
+        let mut made = state.gpus.remove(gpu).unwrap_or_default();
+        made.instances = instances;
+        match wish.sm_clock {
+            ClockTarget::Leave => {}
+            ClockTarget::Unlocked => made.locked_sm_clock_mhz = None,
+            ClockTarget::Locked { min, max } => made.locked_sm_clock_mhz = Some((min, max)),
+        }
         state.gpus.insert(gpu.clone(), made);
     }
     state

@@ -190,7 +190,7 @@ fn assert_is(target: &Target, model: &Model, state: &State) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_steps_lead_to_the_wish_and_back_from_every_point(
@@ -210,6 +210,9 @@ proptest! {
         after.perform(&changes.steps);
         let state_now = state_after(&state, &target, &changes, &after);
         assert_is(&target, &after, &state_now);
+        for (gpu, was) in after.observed.gpus.iter().zip(&before.observed.gpus) {
+            prop_assert_eq!(gpu.power_limit_mw, was.power_limit_mw);
+        }
         for index in 0..u32::try_from(cases.len()).unwrap() {
             prop_assert_eq!(foreign(&before, &state, index), foreign(&after, &state_now, index));
         }
