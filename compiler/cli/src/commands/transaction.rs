@@ -133,6 +133,7 @@ impl Run<'_> {
                         done: steps(&report.done),
                         failed: steps(&report.failed),
                         not_started: steps(&report.not_started),
+                        taken_back: steps(&report.taken_back),
                         journal: has_journal.then(|| report.journal.display().to_string()),
                         notes: report.notes.clone(),
                         diagnostics: troubles.iter().map(shown).collect(),

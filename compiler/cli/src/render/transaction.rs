@@ -52,6 +52,7 @@ pub(crate) fn summary(summary: &Summary<'_>, canvas: &Canvas) -> String {
         }
         lines.extend(steps("done", &report.done, canvas));
         lines.extend(steps("failed", &report.failed, canvas));
+        lines.extend(steps("taken back", &report.taken_back, canvas));
         lines.extend(steps("not started", &report.not_started, canvas));
     }
     for note in &report.notes {
@@ -131,6 +132,7 @@ mod tests {
             not_started: vec![step(510)],
             outcome: Outcome::Open,
             journal: "/x/journal.jsonl".into(),
+            taken_back: Vec::new(),
             notes: vec!["a GPU is gone".to_owned()],
         };
         let troubles = [Trouble::new("gpu-lost", "it fell off", "reboot")];

@@ -379,6 +379,8 @@ pub(crate) enum What {
         failed: Vec<ShownStep>,
         /// Steps that were not begun.
         not_started: Vec<ShownStep>,
+        /// Steps of going back that came about.
+        taken_back: Vec<ShownStep>,
         /// Where the journal is; `null` when there is none of this run.
         journal: Option<String>,
         /// What else is to be known.
@@ -428,6 +430,7 @@ impl Event {
             done: Vec::new(),
             failed: Vec::new(),
             not_started: Vec::new(),
+            taken_back: Vec::new(),
             journal: None,
             notes: Vec::new(),
             diagnostics,
