@@ -2,7 +2,10 @@
 //!
 //! Every machine has a library of its own, so the tests run side by side in one process.
 
+#![expect(clippy::unwrap_used, reason = "a test stops when what it needs is not there")]
+
 mod conformance;
+mod faults;
 mod observing;
 mod opening;
 mod performing;
@@ -46,7 +49,7 @@ fn process(name: &str, pid: u32, instance: Option<usize>) -> DescribedProcess {
 
 fn description(gpu: Vec<DescribedGpu>) -> Description {
     // Later than the least driver of every board in the catalogue.
-    Description { driver_version: "590.10".to_owned(), gpu, ..Description::default() }
+    Description { gpu, ..Description::of("590.10", &[]) }
 }
 
 fn bench(gpu: DescribedGpu) -> Bench {
@@ -89,10 +92,7 @@ impl Bench {
 
 /// What is on a GPU, by start: profile, start, size, and whether CUDA sees it.
 fn layout(gpu: &ObservedGpu) -> Vec<(&str, u32, u32, bool)> {
-    gpu.instances
-        .iter()
-        .map(|i| (i.profile.as_str(), i.start, i.size, i.mig_device().is_some()))
-        .collect()
+    gpu.instances.iter().map(|i| (i.profile.as_str(), i.start, i.size, i.mig_device().is_some())).collect()
 }
 
 fn create(profile: &str, start: u32, size: u32) -> Operation {

@@ -5,6 +5,7 @@
 mod client;
 mod crash;
 mod devices;
+mod faults;
 mod foreign;
 mod instances;
 mod readings;
