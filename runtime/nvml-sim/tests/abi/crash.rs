@@ -55,7 +55,7 @@ fn hammering_process() {
     hammer(Path::new(&library), Path::new(&folder), round);
 }
 
-pub fn start(machine: &SimulatedMachine, round: u32) -> (Child, impl Iterator<Item = String> + use<>) {
+pub(crate) fn start(machine: &SimulatedMachine, round: u32) -> (Child, impl Iterator<Item = String> + use<>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::hammering_process", "--nocapture", "--test-threads=1"])
         .env(LIBRARY, machine.library())
@@ -69,7 +69,7 @@ pub fn start(machine: &SimulatedMachine, round: u32) -> (Child, impl Iterator<It
 }
 
 /// Instances lie apart, and every compute instance in a GPU instance that there is.
-pub fn check(silicon: &Silicon) -> usize {
+pub(crate) fn check(silicon: &Silicon) -> usize {
     let gpu = silicon.gpu_by_index(0).unwrap();
     let mut occupied = [0; 8];
     let mut n = 0;
