@@ -20,7 +20,8 @@ pub(super) fn run(arguments: &Destroy, terminal: &Terminal) -> Result<Exit, Stop
     crate::interrupt::listen();
     let change = &arguments.change;
     let is_told = change.format == Told::Human;
-    if !arguments.auto_approve && !(is_told && std::io::stdin().is_terminal()) {
+    let can_ask = is_told && std::io::stdin().is_terminal();
+    if !(arguments.auto_approve || can_ask) {
         return Err(Stop::Refused {
             code: "usage",
             message: "a machine is given back after a `yes`, and there is nobody to ask".to_owned(),

@@ -227,7 +227,7 @@ mod tests {
             service: Some("b".to_owned()),
         };
         let untouched = [0, 2, 3].map(|i| GpuUuid(format!("GPU-{i}"))).to_vec();
-        let changes = Changes { steps: vec![step], kept: vec![kept], untouched };
+        let changes = Changes { steps: vec![step], kept: vec![kept], untouched, ..Changes::default() };
         let radius = [Radius {
             gpu,
             index: 1,

@@ -2,9 +2,11 @@
 //! to get there.
 
 use crate::machine::Bench;
+use ent_machine::store::Store;
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
 
 /// The call that creates an instance.
 const CREATE: &str = "nvmlDeviceCreateGpuInstanceWithPlacement";
@@ -155,12 +157,8 @@ impl Running {
 
     /// Waits until it says something.
     fn wait_for(&mut self, words: &str) {
-        for line in self.lines.by_ref() {
-            if line.unwrap().contains(words) {
-                return;
-            }
-        }
-        panic!("it ended without saying `{words}`");
+        let has_said = self.lines.by_ref().map(Result::unwrap).any(|line| line.contains(words));
+        assert!(has_said, "it ended without saying `{words}`");
     }
 
     /// Ctrl-C.
@@ -178,15 +176,18 @@ impl Running {
 
 /// Starts an apply and holds the machine, so that it stays in its first step while `act` looks on.
 fn in_the_first_step<T>(bench: &Bench, act: impl FnOnce(&mut Running) -> T) -> (T, Running) {
-    let store = bench.store();
-    store
-        .with_mut(|_| {
-            let mut running = Running::start(bench.command(&["apply", "a.json", "--allow-reset"]));
-            running.wait_for("1/4");
-            let acted = act(&mut running);
-            (acted, running)
-        })
-        .unwrap()
+    // It has opened the library before it waits for its turn, and can be held at the first change.
+    let turn = Store::open(&bench.state()).unwrap().lock("a test", Duration::ZERO).unwrap();
+    let arguments = ["apply", "a.json", "--allow-reset", "--lock-timeout", "10m"];
+    let mut running = Running::start(bench.command(&arguments));
+    running.wait_for("nvml: simulated machine");
+    let hold = |_: &mut ent_nvml_sim::silicon::Silicon| {
+        drop(turn);
+        running.wait_for("1/4");
+        let acted = act(&mut running);
+        (acted, running)
+    };
+    bench.store().with_mut(hold).unwrap()
 }
 
 #[test]
@@ -232,17 +233,24 @@ fn two_interrupts_stop_at_once() {
 #[test]
 fn a_second_apply_is_refused_by_name_or_waits() {
     let bench = Bench::planned();
-    let (waiting, first) = in_the_first_step(&bench, |first| {
-        let (code, _, err) = bench.entc(&["apply", "a.json", "--allow-reset"]);
+    let turn = Store::open(&bench.state()).unwrap().lock("entc apply other.json", Duration::ZERO).unwrap();
+    for arguments in [&["apply", "a.json", "--allow-reset"][..], &["rollback"], &["import"]] {
+        let (code, _, err) = bench.entc(arguments);
         assert_eq!(code, 3, "{err}");
-        let pid = format!("pid {}", first.child.id());
-        assert!(err.contains("error[locked]") && err.contains(&pid) && err.contains("apply a.json"), "{err}");
-        // Looking needs no lock.
-        assert_eq!(bench.entc(&["observe"]).0, 0);
-        Running::start(bench.command(&["apply", "a.json", "--allow-reset", "--lock-timeout", "10m"]))
-    });
-    let (code, said) = first.end();
-    assert_eq!(code, Some(0), "{said}");
+        let pid = format!("pid {}", std::process::id());
+        for words in ["error[locked]", &pid, "entc apply other.json", "--lock-timeout"] {
+            assert!(err.contains(words), "{words} is missing from {err}");
+        }
+    }
+    // Looking needs no turn.
+    for command in ["observe", "drift", "doctor"] {
+        assert_eq!(bench.entc(&[command]).0, 0, "{command}");
+    }
+    let arguments = ["apply", "a.json", "--allow-reset", "--lock-timeout", "10m"];
+    let mut waiting = Running::start(bench.command(&arguments));
+    waiting.wait_for("nvml: simulated machine");
+    assert!(waiting.child.try_wait().unwrap().is_none(), "it waits");
+    drop(turn);
     let (code, said) = waiting.end();
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(bench.machine()[0].2, ["4g.40gb@0"]);

@@ -76,7 +76,9 @@ impl Bench {
     /// The JSON that a command prints, and its exit code.
     pub(crate) fn json(&self, arguments: &[&str]) -> (i32, Value) {
         let (code, out, err) = self.entc(&[arguments, &["--format", "json"]].concat());
-        (code, serde_json::from_str(&out).unwrap_or_else(|_| panic!("{arguments:?}: {out}\n{err}")))
+        let value = serde_json::from_str(&out);
+        assert!(value.is_ok(), "{arguments:?}: {out}\n{err}");
+        (code, value.unwrap())
     }
 
     /// The lines of JSON that a command prints, and its exit code.

@@ -46,6 +46,22 @@ fn a_usage_error_is_json_where_json_was_asked_for() {
 }
 
 #[test]
+fn a_usage_error_of_a_command_that_tells_lines_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["apply", "--format", "json-lines"][..],
+        &["destroy", "--format=json", "--no-such-flag"],
+        &["rollback", "--format", "json", "--lock-timeout", "soon"],
+    ] {
+        let (code, out, _) = told(&run(folder.path(), arguments));
+        assert_eq!((code, out.lines().count()), (1, 1), "{arguments:?}: {out}");
+        let event: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((event["event"].as_str(), event["exit_code"].as_u64()), (Some("end"), Some(1)), "{out}");
+        assert_eq!(event["diagnostics"][0]["code"], "usage");
+    }
+}
+
+#[test]
 fn help_and_version_are_results() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [&["--help"][..], &["--version"], &["plan", "--help"], &["help", "plan"]] {
