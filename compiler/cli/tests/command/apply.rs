@@ -216,7 +216,7 @@ fn a_plan_made_offline_is_bound_to_the_machine_and_says_so() {
     let bench = Bench::new();
     let mut offline =
         crate::run::entc(bench.path(), &[&["plan", "a.ent", "-o", "a.json"], &QUICK[..]].concat());
-    assert!(offline.status().unwrap().success());
+    assert!(offline.output().unwrap().status.success());
     let plan: Value = serde_json::from_slice(&std::fs::read(bench.path().join("a.json")).unwrap()).unwrap();
     assert!(plan["machine"].is_null() && plan["gpus"][0]["uuid"].is_null());
     let (code, out, err) = bench.entc(&["apply", "a.json", "--allow-reset"]);
