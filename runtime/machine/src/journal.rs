@@ -8,9 +8,9 @@
 //! The file appears by rename with its first line whole. A last line that was torn off speaks of
 //! something that had not begun (an intent) or that reading the machine answers (an outcome).
 
-use crate::changes::{Changes, Step};
-use crate::error::StoreError;
-use crate::observed::Observed;
+use crate::changes::{Changes, Operation, Step};
+use crate::error::{DeviceErrorKind, StoreError};
+use crate::observed::{GpuUuid, Observed};
 use crate::state::State;
 use crate::store::{check_format, damaged};
 use crate::target::Target;
@@ -82,6 +82,9 @@ pub enum Entry {
         is_inverse: bool,
         /// What the driver said; `None` when it came about.
         error: Option<String>,
+        /// What kind of refusal that was, as a word: `in-use`, `not-supported`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refusal: Option<String>,
     },
     /// A transaction that had stopped goes on, or goes back; also one that had ended, to be taken back.
     Continued {
@@ -211,6 +214,17 @@ impl Journal {
             Entry::Outcome { .. } | Entry::End { .. } => &[],
         });
         self.header.changes.steps.iter().chain(continued)
+    }
+
+    /// Whether the driver said, in this transaction, that it cannot lock the clock of a GPU.
+    pub(crate) fn cannot_lock(&self, gpu: &GpuUuid) -> bool {
+        self.entries.windows(2).any(|pair| match pair {
+            [Entry::Intent { what, .. }, Entry::Outcome { refusal: Some(refusal), .. }] => {
+                let is_lock = matches!(what.operation, Operation::LockClocks { .. });
+                is_lock && what.gpu == *gpu && refusal == DeviceErrorKind::NotSupported.word()
+            }
+            _ => false,
+        })
     }
 
     /// The changes of the last time it went towards what the header wishes for.

@@ -3,7 +3,7 @@
 use super::{Ended, Event, Means, Outcome, Report, above_lock, differences};
 use crate::changes::{Changes, Operation, Step};
 use crate::diff::diff;
-use crate::error::{ApplyError, Refusal};
+use crate::error::{ApplyError, DeviceErrorKind, Refusal};
 use crate::journal::{Ending, Entry, Journal, Transaction, Writer};
 use crate::observed::Observed;
 use crate::preflight::{Allowed, preflight};
@@ -106,9 +106,20 @@ impl Run<'_, '_> {
         self.writer.write(intent).map_err(|error| (error.into(), false))?;
         let number = index + 1;
         (self.means.tell)(Event::Started { number, of, step, is_inverse });
-        let result = self.means.driver.perform(step);
+        let result = match self.means.driver.perform(step) {
+            // A GPU that can neither be locked nor unlocked is not locked: that step is undone.
+            Err(refused)
+                if is_unlock(step)
+                    && refused.kind == DeviceErrorKind::NotSupported
+                    && self.writer.journal.cannot_lock(&step.gpu) =>
+            {
+                Ok(())
+            }
+            result => result,
+        };
         let error = result.as_ref().err().map(|error| format!("{error} ({})", error.call));
-        let written = self.writer.write(Entry::Outcome { step: index, is_inverse, error });
+        let refusal = result.as_ref().err().map(|error| error.kind.word().to_owned());
+        let written = self.writer.write(Entry::Outcome { step: index, is_inverse, error, refusal });
         (self.means.tell)(Event::Finished { number, step, error: result.as_ref().err() });
         match (result, is_inverse) {
             (Ok(()), false) => self.report.done.push(step.clone()),
@@ -173,6 +184,10 @@ impl Run<'_, '_> {
             }
         }
     }
+}
+
+fn is_unlock(step: &Step) -> bool {
+    matches!(step.operation, Operation::UnlockClocks)
 }
 
 /// The steps from a machine to what an open journal wishes for.

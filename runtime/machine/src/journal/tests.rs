@@ -59,7 +59,7 @@ fn intent(index: usize) -> Entry {
 }
 
 fn outcome(index: usize, error: Option<&str>) -> Entry {
-    Entry::Outcome { step: index, is_inverse: false, error: error.map(str::to_owned) }
+    Entry::Outcome { step: index, is_inverse: false, error: error.map(str::to_owned), refusal: None }
 }
 
 /// A journal with these entries, on disk.
