@@ -1,11 +1,11 @@
 //! A seed → machines, plans and faults.
 
-use crate::worker::{Action, Death, Job};
-use crate::world::{Lab, World};
+use crate::worker::{Action, Death, Job, Said};
+use crate::world::{World, board};
 use ent_machine::target::{ClockTarget, Target, TargetGpu, TargetInstance};
 use ent_nvml_sim::description::{DescribedGpu, DescribedInstance, Description};
 use ent_nvml_sim::returns::Return;
-use ent_plan::device::{Board, board};
+use ent_plan::device::Board;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -22,12 +22,13 @@ const BOARDS: [&str; 7] = [
     "rtx-pro-6000-blackwell",
 ];
 
-/// How many calls a command makes when nothing goes wrong.
+/// How many calls an apply makes when nothing goes wrong.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Calls {
-    all: u64,
-    mutating: u64,
-    steps: usize,
+    /// Which calls: all, or those that change the machine.
+    call: &'static str,
+    n_calls: u64,
+    n_steps: usize,
 }
 
 /// What goes wrong.
@@ -91,12 +92,12 @@ impl Draw {
 
     /// A machine, with instances that are not entc's on some boards.
     pub(crate) fn description(&mut self) -> Description {
-        let n_gpus = self.random.random_range(1..=3);
+        let n_gpus = *[1, 1, 1, 2, 2, 3].choose(&mut self.random).unwrap();
         let gpu = (0..n_gpus).map(|_| {
             let id = *BOARDS.choose(&mut self.random).unwrap();
             let mig = self.chance(70);
-            let board = board(id).unwrap();
-            let foreign = if mig && self.chance(40) { self.layout(&board, 0, 2) } else { Vec::new() };
+            let board = board(id);
+            let foreign = if mig && self.chance(40) { self.layout(board, 0, 2) } else { Vec::new() };
             let instances = foreign.into_iter().map(|(profile, start, _)| DescribedInstance {
                 profile,
                 start: Some(start),
@@ -131,7 +132,9 @@ impl Draw {
             let is_rare = profile.name.contains(['+', '-']);
             let start = *profile.starts.choose(&mut self.random).unwrap();
             let mask = ((1_u32 << profile.n_memory_slices) - 1) << start;
-            let is_full = counts[index] >= profile.max_instances || (is_rare && media > 0);
+            let is_full = profile.name.contains(".all")
+                || counts[index] >= profile.max_instances
+                || (is_rare && media > 0);
             if taken & mask == 0 && !is_full {
                 taken |= mask;
                 counts[index] += 1;
@@ -191,32 +194,33 @@ impl Draw {
         target
     }
 
-    /// Counts the calls of an apply, on a copy of the machine.
-    pub(crate) fn calls(&mut self, lab: &Lab, world: &World, target: &Target) -> Calls {
-        let trial = world.copy(lab);
+    /// Tries an apply on a copy of the machine, and counts the calls that it makes.
+    pub(crate) fn calls(&mut self, trial: &World, target: &Target) -> (Said, Calls) {
         let never =
             |call: &str| json!({ "call": call, "occurrence": u64::MAX, "when": "before", "what": "kill" });
-        trial.set_faults(&json!([never("*"), never("mutating")]));
-        let said = Job::new(&trial, Action::Apply(target.clone())).run();
+        // Counting every call costs as much as all the rest.
+        let call = if self.chance(70) { "mutating" } else { "*" };
+        trial.set_faults(&json!([never(call)]));
+        let said = Job::new(trial, Action::Apply(target.clone())).run();
         let path = trial.machine().join(ent_nvml_sim::faults::FILE);
         let faults: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        let seen = |index: usize| faults[index]["seen"].as_u64().unwrap();
-        Calls { all: seen(0), mutating: seen(1).max(1), steps: said.steps[0] }
+        let n_calls = faults[0]["seen"].as_u64().unwrap_or(0).max(1);
+        let n_steps = said.steps[0];
+        (said, Calls { call, n_calls, n_steps })
     }
 
     pub(crate) fn fault(&mut self, calls: Calls, n_gpus: usize) -> Fault {
         let death = self.random.random_range(0..100) < 20;
         if death {
-            let nth = self.random.random_range(1..=calls.steps.max(1));
+            let nth = self.random.random_range(1..=calls.n_steps.max(1));
             return Fault::Death(match self.random.random_range(0..5) {
                 0 | 1 => Death::Intent(nth),
-                2 => Death::Outcome { nth, is_torn: false },
-                3 => Death::Outcome { nth, is_torn: true },
+                2 => Death::Outcome { nth, thousandths: 1000 },
+                3 => Death::Outcome { nth, thousandths: self.random.random_range(0..1000) },
                 _ => Death::Verifying,
             });
         }
-        let (call, most) = if self.chance(60) { ("mutating", calls.mutating) } else { ("*", calls.all) };
-        let occurrence = self.random.random_range(1..=most);
+        let occurrence = self.random.random_range(1..=calls.n_calls);
         let when = if self.chance(50) { "before" } else { "after" };
         let what = match self.random.random_range(0..10) {
             0..5 => json!({ "error": Return::ALL.choose(&mut self.random).unwrap() }),
@@ -224,6 +228,6 @@ impl Draw {
             8 => json!("reboot"),
             _ => json!({ "lost": self.random.random_range(0..n_gpus) }),
         };
-        Fault::Call { call, occurrence, when, what }
+        Fault::Call { call: calls.call, occurrence, when, what }
     }
 }

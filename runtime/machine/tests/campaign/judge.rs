@@ -15,7 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Start {
     pub(crate) machine: Snapshot,
     pub(crate) state: State,
-    pub(crate) boot_id: String,
     /// The journal of an earlier transaction.
     journal: Option<Journal>,
     /// Serials of instances that are not entc's.
@@ -32,7 +31,7 @@ impl Start {
             gpu.instances.iter().filter(is_foreign).map(|i| i.serial)
         });
         let journal = world.store().journal().unwrap();
-        Self { foreign: foreign.collect(), boot_id: world.boot_id(), journal, machine, state }
+        Self { foreign: foreign.collect(), journal, machine, state }
     }
 
     /// Whether a journal is not the one that was there at the start.
@@ -128,6 +127,10 @@ impl Start {
                 assert_eq!(settled(was), settled(is), "before and now");
                 continue;
             }
+            if journal.header.before.gpu(&was.uuid).is_none() {
+                // It had fallen off the bus before the first step: of that nothing is to be brought back.
+                continue;
+            }
             let places = |gpu: &Gpu, is_wanted: &dyn Fn(&Instance) -> bool| -> BTreeSet<(u32, u32, String)> {
                 let wanted = gpu.instances.iter().filter(|i| is_wanted(i));
                 wanted.map(|i| (i.start, i.size, i.profile.clone())).collect()
@@ -173,6 +176,15 @@ fn settled(gpu: &Gpu) -> Gpu {
         gpu.power_limit_mw = None;
     }
     gpu
+}
+
+/// The boot in which a transaction was last worked on.
+pub(crate) fn last_boot(journal: &Journal) -> &str {
+    let last = journal.entries.iter().rev().find_map(|entry| match entry {
+        Entry::Continued { boot_id, .. } => Some(boot_id),
+        Entry::Intent { .. } | Entry::Outcome { .. } | Entry::End { .. } => None,
+    });
+    last.unwrap_or(&journal.header.before.boot_id)
 }
 
 /// All steps that lines of a journal speak of.

@@ -4,6 +4,8 @@
 //! Two thousand runs with a fixed seed, always; `ENT_CAMPAIGN=N` makes it N runs, and `ENT_CAMPAIGN_RUN=I`
 //! only the one with number I.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
+
 mod draw;
 mod judge;
 mod single;
@@ -112,7 +114,7 @@ impl std::fmt::Display for Counts {
 /// One run: a machine, a plan that has steps on it, a fault, and what follows.
 fn one(lab: &Lab, run: u64, counts: &mut Counts) {
     let mut draw = Draw::new(SEED, run);
-    let (world, target) = loop {
+    let (world, target, calls) = loop {
         let world = lab.world(&draw.description());
         if draw.chance(60) {
             // Something of ours is there already; foreign instances may come between ours.
@@ -121,10 +123,9 @@ fn one(lab: &Lab, run: u64, counts: &mut Counts) {
             assert!(said.error.is_none() || !said.codes.is_empty(), "{said:?}");
         }
         let target = draw.target(&world);
-        let trial = world.copy(lab);
-        let said = Job::new(&trial, Action::Apply(target.clone())).run();
+        let (said, calls) = draw.calls(&world.copy(lab), &target);
         if said.outcome == "done" && said.steps[0] > 0 {
-            break (world, target);
+            break (world, target, calls);
         }
         // Nothing to do, or not possible beside what is foreign there.
         assert!(said.outcome == "done" || !said.codes.is_empty(), "{said:?}");
@@ -137,7 +138,6 @@ fn one(lab: &Lab, run: u64, counts: &mut Counts) {
     if !start.state.ours().is_empty() {
         counts.count("with instances of an earlier apply");
     }
-    let calls = draw.calls(lab, &world, &target);
     let mut job = Job::new(&world, Action::Apply(target.clone()));
     job.keep_going = draw.chance(25);
     let said = faulty(&mut draw, &world, job, calls, "fault", counts);
@@ -231,6 +231,10 @@ fn end(
         assert!(is_rebooted || start.is_same(&now), "{last:?}");
         return;
     };
+    if judge::last_boot(&journal) != world.boot_id() {
+        counts.count("end: rebooted after it");
+        return;
+    }
     start.is_clean(&now);
     match journal.ending().unwrap() {
         Ending::Done => {
@@ -247,6 +251,10 @@ fn end(
         // The last apply can be taken back after it has ended, too; also when its end was lost in a crash.
         if draw.chance(30) {
             world.tear_end();
+        }
+        let is_rebooted = is_rebooted || now.gpus.iter().any(|gpu| gpu.is_lost);
+        if is_rebooted {
+            world.change(ent_nvml_sim::silicon::Silicon::reboot);
         }
         let said = Job::new(world, Action::Rollback).run();
         assert_eq!((said.outcome.as_str(), &said.error), ("rolled-back", &None), "{said:?}");

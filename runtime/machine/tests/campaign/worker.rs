@@ -18,12 +18,16 @@ use ent_machine::target::Target;
 use ent_machine::{Driver, Library};
 use serde::{Deserialize, Serialize};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Names the file with the job to the child.
 const JOB: &str = "ENT_CAMPAIGN_JOB";
+
+/// So that two at once have files of their own.
+static N_APART: AtomicU64 = AtomicU64::new(0);
 
 /// What is to be done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -38,8 +42,8 @@ pub(crate) enum Action {
 pub(crate) enum Death {
     /// The intent of the nth step is on disk.
     Intent(usize),
-    /// The outcome of the nth step is on disk; or, torn, half of it.
-    Outcome { nth: usize, is_torn: bool },
+    /// The outcome of the nth step is on disk with the intent of the next, or so many thousandths of both.
+    Outcome { nth: usize, thousandths: u64 },
     /// All steps are done.
     Verifying,
 }
@@ -56,6 +60,10 @@ pub(crate) struct Job {
     pub(crate) keep_going: bool,
     /// Whether the user stops after so many steps.
     pub(crate) interrupt_after: Option<usize>,
+    /// Whether lines may not go to disk.
+    pub(crate) is_disk_full: bool,
+    /// How long to wait for another one.
+    pub(crate) lock_timeout_s: u64,
 }
 
 /// How a command ended.
@@ -81,15 +89,16 @@ impl Job {
             death: None,
             keep_going: false,
             interrupt_after: None,
+            is_disk_full: false,
+            lock_timeout_s: 0,
         }
     }
 
     /// Runs it in a process of its own; `None` when that was killed.
     pub(crate) fn run_apart(&self, prefix: &[&str]) -> Option<Said> {
-        let job = self.store.with_extension("job");
-        let said = self.store.with_extension("said");
+        let number = N_APART.fetch_add(1, Ordering::Relaxed);
+        let job = self.store.with_extension(format!("job{number}"));
         std::fs::write(&job, serde_json::to_vec(self).unwrap()).unwrap();
-        let _ = std::fs::remove_file(&said);
         let this = std::env::current_exe().unwrap();
         let mut words: Vec<&std::ffi::OsStr> = prefix.iter().map(std::ffi::OsStr::new).collect();
         words.push(this.as_os_str());
@@ -106,7 +115,7 @@ impl Job {
             self.action,
             String::from_utf8_lossy(&output.stderr)
         );
-        Some(serde_json::from_slice(&std::fs::read(&said).unwrap()).unwrap())
+        Some(serde_json::from_slice(&std::fs::read(beside(&job)).unwrap()).unwrap())
     }
 
     /// Runs it here.
@@ -123,15 +132,17 @@ impl Job {
             Ok(driver) => driver,
             Err(error) => return failed(error.to_string()),
         };
-        let store = match Store::open(&self.store).and_then(|s| s.lock("campaign", Duration::ZERO)) {
+        let timeout = Duration::from_secs(self.lock_timeout_s);
+        let store = match Store::open(&self.store).and_then(|s| s.lock("campaign", timeout)) {
             Ok(store) => store,
             Err(error) => return failed(error.to_string()),
         };
-        let mut watcher = Watcher { job: self, before: snapshot(&self.machine, &self.uuids), n_steps: 0 };
+        let mut watcher =
+            Watcher { job: self, before: snapshot(&self.machine, &self.uuids), n_steps: 0, length: 0 };
         let n_steps = std::cell::Cell::new(0);
         let is_interrupted = || self.interrupt_after.is_some_and(|after| n_steps.get() >= after);
         let mut tell = |event: Event<'_>| {
-            if matches!(event, Event::Finished { .. }) {
+            if matches!(event, Event::Started { .. }) {
                 n_steps.set(n_steps.get() + 1);
             }
             watcher.look(event);
@@ -198,13 +209,20 @@ pub(crate) fn said((report, result): &Ended) -> Said {
     }
 }
 
+/// Where a child writes down how its job ended.
+fn beside(job: &Path) -> PathBuf {
+    let mut name = job.as_os_str().to_owned();
+    name.push(".said");
+    PathBuf::from(name)
+}
+
 /// What a child does; nothing when the tests are run.
 #[test]
 fn child() {
     let Some(path) = std::env::var_os(JOB) else { return };
     let job: Job = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let said = job.run();
-    std::fs::write(job.store.with_extension("said"), serde_json::to_vec(&said).unwrap()).unwrap();
+    std::fs::write(beside(Path::new(&path)), serde_json::to_vec(&said).unwrap()).unwrap();
 }
 
 /// Compares journal and machine at every event.
@@ -213,31 +231,43 @@ struct Watcher<'a> {
     /// The machine after the last event.
     before: Snapshot,
     n_steps: usize,
+    /// Of the journal, when the last step began.
+    length: u64,
 }
 
 impl Watcher<'_> {
     fn look(&mut self, event: Event<'_>) {
         let now = snapshot(&self.job.machine, &self.job.uuids);
-        let last = || Store::at(&self.job.store).journal().unwrap().unwrap().entries.last().cloned();
+        // As it is on disk, not as entc reads it.
+        let path = Store::at(&self.job.store).journal_path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut last = text.lines().rev().map(|line| serde_json::from_str::<Entry>(line).ok());
         match event {
             Event::Started { step, .. } => {
                 self.n_steps += 1;
-                let entry = last();
+                self.length = text.len() as u64;
+                let entry = last.next().flatten();
                 assert!(matches!(&entry, Some(Entry::Intent { what, .. }) if what == step), "{entry:?}");
                 assert_same(&self.before, &now, "between two steps");
                 self.die(Death::Intent(self.n_steps));
             }
             Event::Finished { step, error, .. } => {
-                let entry = last();
+                let mut entry = last.next().flatten();
+                // The intent of the next step is on disk with it.
+                if matches!(entry, Some(Entry::Intent { .. })) {
+                    entry = last.next().flatten();
+                }
                 let is_it = |said: &Option<String>| said.is_some() == error.is_some();
-                assert!(matches!(&entry, Some(Entry::Outcome { error, .. }) if is_it(error)), "{entry:?}");
+                let is_written = matches!(&entry, Some(Entry::Outcome { error, .. }) if is_it(error));
+                assert!(is_written || self.job.is_disk_full, "{entry:?}");
                 let gpu = now.gpus.iter().find(|gpu| gpu.uuid == step.gpu).unwrap();
                 assert!(error.is_some() || is_effected(step, gpu), "{step:?} is said to be done: {gpu:?}");
-                self.die(Death::Outcome { nth: self.n_steps, is_torn: false });
-                if self.job.death == Some(Death::Outcome { nth: self.n_steps, is_torn: true }) {
-                    let path = Store::at(&self.job.store).journal_path();
+                if let Some(Death::Outcome { nth, thousandths }) = self.job.death
+                    && nth == self.n_steps
+                {
                     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
-                    file.set_len(file.metadata().unwrap().len() - 7).unwrap();
+                    let written = file.metadata().unwrap().len() - self.length;
+                    file.set_len(self.length + written * thousandths / 1000).unwrap();
                     kill();
                 }
             }

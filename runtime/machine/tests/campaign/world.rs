@@ -7,8 +7,10 @@ use ent_machine::{Driver, Library};
 use ent_nvml_sim::description::Description;
 use ent_nvml_sim::machine::{LIBRARY, built_library};
 use ent_nvml_sim::silicon::{Device, Silicon, state};
-use ent_plan::device::{Board, board};
+use ent_plan::device::Board;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -16,6 +18,14 @@ use tempfile::TempDir;
 pub(crate) fn folder() -> TempDir {
     let memory = Path::new("/dev/shm");
     tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// The catalogue, read once.
+pub(crate) fn board(id: &str) -> &'static Board {
+    static BOARDS: LazyLock<BTreeMap<&'static str, Board>> = LazyLock::new(|| {
+        ent_plan::device::board_ids().map(|id| (id, ent_plan::device::board(id).unwrap())).collect()
+    });
+    &BOARDS[id]
 }
 
 /// A library of its own for one test: a loaded library is a client of one machine at a time.
@@ -35,11 +45,9 @@ impl Lab {
         let machine = folder.path().join("machine");
         description.write(&machine).unwrap();
         let silicon = ent_nvml_sim::store::Store::open(&machine).unwrap();
-        let boards = description
-            .gpu
-            .iter()
-            .flat_map(|gpu| std::iter::repeat_n(board(&gpu.board).unwrap(), gpu.count as usize));
-        let boards: Vec<Board> = boards.collect();
+        let boards =
+            description.gpu.iter().flat_map(|gpu| std::iter::repeat_n(board(&gpu.board), gpu.count as usize));
+        let boards: Vec<&Board> = boards.collect();
         let uuid = |gpu: usize| silicon.with(|s| GpuUuid(s.uuid(Device::Gpu(gpu)).unwrap())).unwrap();
         let uuids = (0..boards.len()).map(uuid).collect();
         World { library: self.folder.path().join(LIBRARY), folder, silicon, boards, uuids }
@@ -52,7 +60,7 @@ pub(crate) struct World {
     folder: TempDir,
     silicon: ent_nvml_sim::store::Store,
     /// By index.
-    pub(crate) boards: Vec<Board>,
+    pub(crate) boards: Vec<&'static Board>,
     pub(crate) uuids: Vec<GpuUuid>,
 }
 
@@ -133,10 +141,6 @@ impl World {
         let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
         file.set_len(file.metadata().unwrap().len() - 5).unwrap();
     }
-
-    pub(crate) fn index(&self, uuid: &GpuUuid) -> usize {
-        self.uuids.iter().position(|other| other == uuid).unwrap()
-    }
 }
 
 /// A machine from outside, without what moves by itself.
@@ -185,9 +189,9 @@ pub(crate) fn snapshot(machine: &Path, uuids: &[GpuUuid]) -> Snapshot {
     let text = std::fs::read(machine.join(ent_nvml_sim::store::STATE_FILE)).unwrap();
     let state: state::State = serde_json::from_slice(&text).unwrap();
     let gpus = state.gpus.iter().zip(uuids).map(|(gpu, uuid)| {
-        let board = board(&gpu.board).unwrap();
+        let board = board(&gpu.board);
         let shipped = board.power_limits.map(|limits| (limits.default.0 * 1000.0).round() as u32);
-        let mut instances: Vec<Instance> = gpu.instances.iter().map(|i| instance(&board, i)).collect();
+        let mut instances: Vec<Instance> = gpu.instances.iter().map(|i| instance(board, i)).collect();
         instances.sort_by_key(|i| i.start);
         Gpu {
             uuid: uuid.clone(),
