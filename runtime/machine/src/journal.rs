@@ -2,7 +2,7 @@
 //!
 //! The first line says what the machine was, what it is to become and every step between, with a checksum.
 //! Then two lines a step: its intent before it starts, its outcome after; and one at the end. Each is on
-//! disk (fsync) before anything else happens. After a crash the first line and the machine itself are
+//! disk (fsync) before anything else happens; an outcome and the next intent go there together. After a crash the first line and the machine itself are
 //! enough to go on or back; the others say how far it came, and which instances are therefore ours.
 //!
 //! The file appears by rename with its first line whole. A last line that was torn off speaks of
@@ -199,7 +199,7 @@ impl Journal {
         let torn = self.is_torn.then(|| format!("the last line of `{path}` was torn off by a crash"));
         let unsettled = self.is_open().then(|| self.unsettled()).flatten().map(|step| {
             format!(
-                "it stopped during `{}` on gpu {}; the machine was read to see how far",
+                "it stopped at `{}` on gpu {}; the machine was read to see how far it came",
                 step.operation, step.index
             )
         });

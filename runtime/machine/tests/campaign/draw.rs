@@ -92,7 +92,7 @@ impl Draw {
 
     /// A machine, with instances that are not entc's on some boards.
     pub(crate) fn description(&mut self) -> Description {
-        let n_gpus = self.random.random_range(1..=3);
+        let n_gpus = *[1, 1, 1, 2, 2, 3].choose(&mut self.random).unwrap();
         let gpu = (0..n_gpus).map(|_| {
             let id = *BOARDS.choose(&mut self.random).unwrap();
             let mig = self.chance(70);
@@ -199,7 +199,7 @@ impl Draw {
         let never =
             |call: &str| json!({ "call": call, "occurrence": u64::MAX, "when": "before", "what": "kill" });
         // Counting every call costs as much as all the rest.
-        let call = if self.chance(60) { "mutating" } else { "*" };
+        let call = if self.chance(70) { "mutating" } else { "*" };
         trial.set_faults(&json!([never(call)]));
         let said = Job::new(trial, Action::Apply(target.clone())).run();
         let path = trial.machine().join(ent_nvml_sim::faults::FILE);
@@ -215,8 +215,8 @@ impl Draw {
             let nth = self.random.random_range(1..=calls.n_steps.max(1));
             return Fault::Death(match self.random.random_range(0..5) {
                 0 | 1 => Death::Intent(nth),
-                2 => Death::Outcome { nth, is_torn: false },
-                3 => Death::Outcome { nth, is_torn: true },
+                2 => Death::Outcome { nth, thousandths: 1000 },
+                3 => Death::Outcome { nth, thousandths: self.random.random_range(0..1000) },
                 _ => Death::Verifying,
             });
         }

@@ -435,7 +435,8 @@ fn when_the_disk_is_full_the_journal_stays_true() {
         let world = world.copy(&lab);
         let start = Start::of(&world);
         let limit = format!("trap '' XFSZ; ulimit -f {block}; exec \"$@\"");
-        let job = Job::new(&world, Action::Apply(target.clone()));
+        let mut job = Job::new(&world, Action::Apply(target.clone()));
+        job.is_disk_full = true;
         let said = job.run_apart(&["sh", "-c", &limit, "sh"]).unwrap();
         seen.insert(said.outcome.clone());
         let error = said.error.clone().unwrap_or_default();

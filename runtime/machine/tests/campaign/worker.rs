@@ -42,8 +42,8 @@ pub(crate) enum Action {
 pub(crate) enum Death {
     /// The intent of the nth step is on disk.
     Intent(usize),
-    /// The outcome of the nth step is on disk; or, torn, half of it.
-    Outcome { nth: usize, is_torn: bool },
+    /// The outcome of the nth step is on disk with the intent of the next, or so many thousandths of both.
+    Outcome { nth: usize, thousandths: u64 },
     /// All steps are done.
     Verifying,
 }
@@ -60,6 +60,8 @@ pub(crate) struct Job {
     pub(crate) keep_going: bool,
     /// Whether the user stops after so many steps.
     pub(crate) interrupt_after: Option<usize>,
+    /// Whether lines may not go to disk.
+    pub(crate) is_disk_full: bool,
     /// How long to wait for another one.
     pub(crate) lock_timeout_s: u64,
 }
@@ -87,6 +89,7 @@ impl Job {
             death: None,
             keep_going: false,
             interrupt_after: None,
+            is_disk_full: false,
             lock_timeout_s: 0,
         }
     }
@@ -134,11 +137,12 @@ impl Job {
             Ok(store) => store,
             Err(error) => return failed(error.to_string()),
         };
-        let mut watcher = Watcher { job: self, before: snapshot(&self.machine, &self.uuids), n_steps: 0 };
+        let mut watcher =
+            Watcher { job: self, before: snapshot(&self.machine, &self.uuids), n_steps: 0, length: 0 };
         let n_steps = std::cell::Cell::new(0);
         let is_interrupted = || self.interrupt_after.is_some_and(|after| n_steps.get() >= after);
         let mut tell = |event: Event<'_>| {
-            if matches!(event, Event::Finished { .. }) {
+            if matches!(event, Event::Started { .. }) {
                 n_steps.set(n_steps.get() + 1);
             }
             watcher.look(event);
@@ -227,35 +231,43 @@ struct Watcher<'a> {
     /// The machine after the last event.
     before: Snapshot,
     n_steps: usize,
+    /// Of the journal, when the last step began.
+    length: u64,
 }
 
 impl Watcher<'_> {
     fn look(&mut self, event: Event<'_>) {
         let now = snapshot(&self.job.machine, &self.job.uuids);
         // As it is on disk, not as entc reads it.
-        let last = || -> Option<Entry> {
-            let text = std::fs::read_to_string(Store::at(&self.job.store).journal_path()).unwrap();
-            text.lines().last().and_then(|line| serde_json::from_str(line).ok())
-        };
+        let path = Store::at(&self.job.store).journal_path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut last = text.lines().rev().map(|line| serde_json::from_str::<Entry>(line).ok());
         match event {
             Event::Started { step, .. } => {
                 self.n_steps += 1;
-                let entry = last();
+                self.length = text.len() as u64;
+                let entry = last.next().flatten();
                 assert!(matches!(&entry, Some(Entry::Intent { what, .. }) if what == step), "{entry:?}");
                 assert_same(&self.before, &now, "between two steps");
                 self.die(Death::Intent(self.n_steps));
             }
             Event::Finished { step, error, .. } => {
-                let entry = last();
+                let mut entry = last.next().flatten();
+                // The intent of the next step is on disk with it.
+                if matches!(entry, Some(Entry::Intent { .. })) {
+                    entry = last.next().flatten();
+                }
                 let is_it = |said: &Option<String>| said.is_some() == error.is_some();
-                assert!(matches!(&entry, Some(Entry::Outcome { error, .. }) if is_it(error)), "{entry:?}");
+                let is_written = matches!(&entry, Some(Entry::Outcome { error, .. }) if is_it(error));
+                assert!(is_written || self.job.is_disk_full, "{entry:?}");
                 let gpu = now.gpus.iter().find(|gpu| gpu.uuid == step.gpu).unwrap();
                 assert!(error.is_some() || is_effected(step, gpu), "{step:?} is said to be done: {gpu:?}");
-                self.die(Death::Outcome { nth: self.n_steps, is_torn: false });
-                if self.job.death == Some(Death::Outcome { nth: self.n_steps, is_torn: true }) {
-                    let path = Store::at(&self.job.store).journal_path();
+                if let Some(Death::Outcome { nth, thousandths }) = self.job.death
+                    && nth == self.n_steps
+                {
                     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
-                    file.set_len(file.metadata().unwrap().len() - 7).unwrap();
+                    let written = file.metadata().unwrap().len() - self.length;
+                    file.set_len(self.length + written * thousandths / 1000).unwrap();
                     kill();
                 }
             }
