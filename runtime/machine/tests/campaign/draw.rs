@@ -53,8 +53,10 @@ impl Fault {
         }
     }
 
-    pub(crate) fn is_deadly(&self) -> bool {
-        ["death", "kill", "reboot"].contains(&self.word())
+    /// Whether it takes a process of its own: one that dies of it, or cannot shut the library down.
+    pub(crate) fn is_apart(&self) -> bool {
+        let is_any_call = matches!(self, Self::Call { call: "*", .. });
+        is_any_call || ["death", "kill", "reboot"].contains(&self.word())
     }
 
     pub(crate) fn death(&self) -> Option<Death> {

@@ -189,7 +189,7 @@ fn faulty(
     counts.count(format!("{name}: {}", fault.word()));
     world.set_faults(&fault.file());
     job.death = fault.death();
-    if fault.is_deadly() { job.run_apart(&[]) } else { Some(job.run()) }
+    if fault.is_apart() { job.run_apart(&[]) } else { Some(job.run()) }
 }
 
 /// What must hold after every command, however it ended.
