@@ -30,6 +30,8 @@ pub enum DeviceErrorKind {
     MissingSymbol,
     /// What was asked for did not come about, although the driver reported success.
     NotVerified,
+    /// Somebody else made it since the machine was read: it is not ours.
+    AlreadyThere,
     /// Any other return code of NVML.
     Other(u32),
 }
@@ -63,6 +65,7 @@ impl DeviceErrorKind {
             Self::Timeout => "timeout",
             Self::MissingSymbol => "missing-symbol",
             Self::NotVerified => "not-verified",
+            Self::AlreadyThere => "already-there",
             Self::Other(_) => "driver-error",
         }
     }
@@ -80,6 +83,7 @@ impl DeviceErrorKind {
             Self::NotFound => "the driver does not know it".to_owned(),
             Self::Timeout => "the driver did not answer in time".to_owned(),
             Self::MissingSymbol => "the driver's library has no such call; it is too old".to_owned(),
+            Self::AlreadyThere => "somebody else has made it meanwhile".to_owned(),
             Self::NotVerified => "the driver reported success, but reading back shows otherwise".to_owned(),
             Self::Other(code) => match code_in_words(code) {
                 Some(words) => format!("NVML returned code {code}, {words}"),

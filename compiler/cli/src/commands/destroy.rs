@@ -46,6 +46,7 @@ pub(super) fn run(arguments: &Destroy, terminal: &Terminal) -> Result<Exit, Stop
         changes: &changes,
         observed: &observed,
         radius: &blast_radius(&changes, &observed, &of_now),
+        has_boards_off: false,
         binding: None,
         refusals: &[],
         warnings: &warnings(&changes, &observed, &of_now, None),

@@ -58,6 +58,9 @@ fn advice(kind: DeviceErrorKind) -> &'static str {
         DeviceErrorKind::Lost => "reboot the machine; a board that is lost again is broken",
         DeviceErrorKind::NotFound => "see what is there now with `entc observe`",
         DeviceErrorKind::Timeout => "try again; a driver that stays silent needs a reboot",
+        DeviceErrorKind::AlreadyThere => {
+            "see who else works on the machine, and try again when they are done"
+        }
         DeviceErrorKind::NotVerified => "see what is there now with `entc observe`, and report it",
         DeviceErrorKind::Other(_) => "see the driver's own log with `dmesg`",
     }

@@ -11,7 +11,8 @@ pub(crate) fn event(event: &Event<'_>) -> (String, bool) {
     match event {
         Event::Started { number, of, step, is_inverse } => {
             let back = if *is_inverse { "back: " } else { "" };
-            (format!("{number}/{of}  {back}gpu {}: {}", step.index, step.operation), false)
+            let digits = of.to_string().len();
+            (format!("{number:>digits$}/{of}  {back}gpu {}: {}", step.index, step.operation), false)
         }
         Event::Finished { step, error: Some(error), .. } => {
             (format!("failed: gpu {}: {}: {error}", step.index, step.operation), true)

@@ -230,3 +230,40 @@ fn a_plan_made_offline_is_bound_to_the_machine_and_says_so() {
     assert_eq!(plan["machine"]["gpus"][0]["uuid"], plan["gpus"][0]["uuid"]);
     assert_eq!(plan["machine"]["is_simulated"], true);
 }
+
+#[test]
+fn a_unit_applies_the_plan_after_every_boot_until_the_machine_is_given_back() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::planned();
+    let (units, programs) = (bench.path().join("units"), bench.path().join("bin"));
+    std::fs::create_dir(&units).unwrap();
+    std::fs::create_dir(&programs).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = bench.command(&[arguments, &["--unit-dir", "units"]].concat());
+        crate::run::told(&command.env("PATH", &programs).output().unwrap())
+    };
+    let unit = units.join("entc-reassert.service");
+    // A system without systemd: the machine is as planned, and that nothing will bring it back is said.
+    let (code, out, err) = run(&["apply", "a.json", "--allow-reset", "--persist"]);
+    assert_eq!(code, 1, "{err}");
+    assert!(out.contains("Applied") && err.contains("error[not-persistent]"), "{err}");
+    let systemctl = programs.join("systemctl");
+    std::fs::write(&systemctl, "#!/bin/sh\nexit 0\n").unwrap();
+    std::fs::set_permissions(&systemctl, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (code, _, err) = run(&["apply", "a.json", "--allow-reset", "--persist"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("applied again after every boot"), "{err}");
+    let text = std::fs::read_to_string(&unit).unwrap();
+    let start = text.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    let words: Vec<&str> = start.split_whitespace().map(|word| word.trim_matches('"')).collect();
+    assert_eq!(words[1..3], ["apply", "--reassert"], "{text}");
+    // What it would run works, without the environment and the folder of whoever installed it.
+    bench.reboot();
+    let status = std::process::Command::new(words[0]).args(&words[1..]).env_clear().current_dir("/").output();
+    let (code, _, err) = crate::run::told(&status.unwrap());
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(bench.machine()[0].2, ["4g.40gb@0"]);
+    let (code, _, err) = run(&["destroy", "--auto-approve", "--allow-reset"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(!unit.exists(), "nothing brings it back");
+}
