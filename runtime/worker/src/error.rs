@@ -9,6 +9,7 @@ pub(crate) enum WorkerError {
     #[error(transparent)]
     Wire(#[from] WireError),
     /// The network cannot be loaded or run; trying again will not help.
+    #[cfg(feature = "torch")]
     #[error("{0}")]
     Network(String),
     /// This build has no torch.
@@ -28,7 +29,9 @@ impl WorkerError {
             Self::Wire(_) => 2,
             #[cfg(not(feature = "torch"))]
             Self::NoTorch => 1,
-            Self::Network(_) | Self::Simulated(_) => 1,
+            #[cfg(feature = "torch")]
+            Self::Network(_) => 1,
+            Self::Simulated(_) => 1,
         }
     }
 }
