@@ -42,7 +42,7 @@ enum Stage {
 /// What Ctrl-C does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
-    /// Whoever looks at the flag stops.
+    /// Whoever looks at the flag stops; nobody, where all is done but to say so.
     Flag,
     /// The same, and that it may take a step is said.
     Wait,
@@ -55,7 +55,7 @@ enum Answer {
 fn answer(stage: Stage, presses: u32, is_heeded: bool) -> Answer {
     match (stage, presses) {
         (Stage::Outside, 0 | 1) if is_heeded => Answer::Flag,
-        (Stage::Over, 0 | 1) => Answer::Flag,
+        (Stage::Over, 0..=2) => Answer::Flag,
         (Stage::Between | Stage::Step, 0 | 1) => Answer::Wait,
         (Stage::Between, 2) => Answer::Ends,
         (Stage::Outside | Stage::Between | Stage::Step | Stage::Over, _) => Answer::Stop,
@@ -158,7 +158,7 @@ mod tests {
             (Stage::Outside, true, [Answer::Flag, Answer::Stop, Answer::Stop]),
             (Stage::Between, false, [Answer::Wait, Answer::Ends, Answer::Stop]),
             (Stage::Step, false, [Answer::Wait, Answer::Stop, Answer::Stop]),
-            (Stage::Over, false, [Answer::Flag, Answer::Stop, Answer::Stop]),
+            (Stage::Over, false, [Answer::Flag, Answer::Flag, Answer::Stop]),
         ] {
             assert_eq!([1, 2, 3].map(|presses| answer(stage, presses, is_heeded)), answers, "{stage:?}");
         }
