@@ -153,7 +153,21 @@ fn left_by(command: &Command, stop: &Stop) -> World {
         Command::Rollback(arguments) => &arguments.machine,
         Command::Destroy(arguments) => &arguments.machine,
         Command::Import(arguments) => &arguments.machine,
-        _ => return World::Read,
+        Command::Check(_)
+        | Command::Fmt(_)
+        | Command::Plan(_)
+        | Command::Show(_)
+        | Command::Simulate(_)
+        | Command::Compare(_)
+        | Command::Observe(_)
+        | Command::Diff(_)
+        | Command::Drift(_)
+        | Command::Doctor(_)
+        | Command::Explain(_)
+        | Command::Schema(_)
+        | Command::Performance(_)
+        | Command::Completions(_)
+        | Command::Man => return World::Read,
     };
     // The journal of another entc that is at work is open, and not cut off.
     let is_at_work = matches!(stop, Stop::World(all) if all.iter().any(|trouble| trouble.code == "locked"));

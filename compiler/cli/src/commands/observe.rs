@@ -10,7 +10,6 @@ use crate::render::{self, json};
 use crate::report::machine::{FORMAT_VERSION, Observation, ours};
 use crate::terminal::Terminal;
 use ent_machine::journal::Journal;
-use ent_machine::state::State;
 
 /// Looks at the machine and shows it.
 pub(super) fn run(arguments: &Observe, terminal: &Terminal) -> Result<Exit, Stop> {
@@ -29,7 +28,7 @@ pub(super) fn run(arguments: &Observe, terminal: &Terminal) -> Result<Exit, Stop
             render::observed::observed(&observed, state.as_ref(), &canvas_out(terminal, false, false))
         }
         Format::Json => {
-            let state = state.unwrap_or_else(State::default);
+            let state = state.unwrap_or_default();
             json::text(&serde_json::json!(Observation {
                 format_version: FORMAT_VERSION,
                 observed: &observed,

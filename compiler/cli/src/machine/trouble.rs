@@ -6,6 +6,7 @@ use ent_machine::changes::Step;
 use ent_machine::error::{ApplyError, DeviceError, DeviceErrorKind, OpenError, Refusal, Stale, StoreError};
 use ent_machine::persist::PersistError;
 use ent_nvml_sim::description::{DescriptionError, FILE};
+use ent_nvml_sim::store::{Store as Simulated, StoreError as SimulationError};
 
 /// Why a library cannot be opened.
 pub(super) fn not_open(library: &Library, error: &OpenError) -> Stop {
@@ -49,19 +50,22 @@ pub(crate) fn wrong_simulation(library: &Library, error: &OpenError) -> Option<T
         return None;
     };
     let file = state.join(FILE);
-    let error = ent_nvml_sim::store::Store::open(state).err()?;
-    let (at, mut message) = match &error {
-        ent_nvml_sim::store::StoreError::Description(DescriptionError::Malformed { line, message }) => {
-            (format!("{}:{line}: ", file.display()), message.clone())
-        }
-        other => (String::new(), other.to_string().replacen(FILE, &file.display().to_string(), 1)),
+    let error = Simulated::open(state).err()?;
+    let path = file.display();
+    let malformed = |error: &SimulationError| {
+        let SimulationError::Description(DescriptionError::Malformed { line, message }) = error else {
+            return None;
+        };
+        Some(format!("{path}:{line}: {message}"))
     };
+    let mut message =
+        malformed(&error).unwrap_or_else(|| error.to_string().replacen(FILE, &path.to_string(), 1));
     if let Some(source) = std::error::Error::source(&error) {
         message.push_str(&format!(": {source}"));
     }
     Some(Trouble::new(
         "wrong-simulated-machine",
-        format!("{at}{message}"),
+        message,
         "mend that file, or name another folder with `--sim-state DIR`; an empty one becomes a new machine",
     ))
 }
@@ -136,10 +140,7 @@ pub(crate) fn failed_step(step: &Step, error: &DeviceError) -> String {
 
 /// Why a transaction goes back, in one sentence.
 pub(crate) fn going_back(error: &ApplyError) -> String {
-    match error {
-        ApplyError::Step { step, source } => failed_step(step, source),
-        other => other.to_string(),
-    }
+    if let ApplyError::Step { step, source } = error { failed_step(step, source) } else { error.to_string() }
 }
 
 /// What preflight or the diff refused. Their messages name the GPU.
