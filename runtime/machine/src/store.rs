@@ -6,9 +6,9 @@
 use crate::error::StoreError;
 use crate::journal::Journal;
 use crate::state::{FORMAT_VERSION, State};
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -60,8 +60,13 @@ impl Store {
     /// # Errors
     /// When it cannot be created.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        let created = DirBuilder::new().recursive(true).mode(0o755).create(folder);
-        created.map_err(io("create", folder))?;
+        if !folder.is_dir() {
+            let created = DirBuilder::new().recursive(true).mode(0o755).create(folder);
+            // Whatever the umask of whoever came first takes away; a folder of somebody else's stays as it is.
+            let readable =
+                created.and_then(|()| std::fs::set_permissions(folder, Permissions::from_mode(0o755)));
+            readable.map_err(io("create", folder))?;
+        }
         Ok(Self::at(folder))
     }
 
@@ -207,7 +212,8 @@ pub(crate) fn beside(path: &Path) -> PathBuf {
 pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(path);
     let mut file = opened.map_err(io("create", path))?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let readable = file.set_permissions(Permissions::from_mode(0o644));
+    let written = readable.and_then(|()| file.write_all(bytes)).and_then(|()| file.sync_all());
     written.map_err(|source| {
         let _ = std::fs::remove_file(path);
         io("write", path)(source)
