@@ -200,6 +200,16 @@ pub enum StoreError {
         /// Ours.
         read: &'static str,
     },
+    /// The state is gone, and the last journal says that there was something in it.
+    #[error("`{}` is missing, although the last {transaction} ended with something of entc's on this machine", .path.display())]
+    Missing {
+        /// The state's file.
+        path: PathBuf,
+        /// The last journal.
+        journal: PathBuf,
+        /// What it was for, as a word.
+        transaction: &'static str,
+    },
     /// Another entc is at work on this machine.
     #[error("another entc is at work: pid {pid}, `{command}`")]
     Locked {
@@ -255,6 +265,7 @@ impl StoreError {
             Self::Io { .. } => "cannot-write",
             Self::Damaged { .. } => "damaged",
             Self::Newer { .. } => "newer-format",
+            Self::Missing { .. } => "state-missing",
             Self::Locked { .. } => "locked",
         }
     }
@@ -288,6 +299,14 @@ impl StoreError {
                 )
             }
             Self::Newer { .. } => "use the entc that wrote it, or a newer one".to_owned(),
+            Self::Missing { journal, .. } => {
+                let journal = journal.display();
+                format!(
+                    "restore it from a copy, or go back to before with `entc rollback`, which needs only the \
+                     journal; to forget it, move the journal away with `mv {journal} {journal}.old`: entc then \
+                     takes what is on the machine as foreign, and `entc import` adopts it"
+                )
+            }
             Self::Locked { .. } => "wait until it has ended, or wait for it with `--lock-timeout`".to_owned(),
         }
     }

@@ -4,7 +4,7 @@
 //! Reading needs no lock: files are replaced by rename, so that a reader sees the old one or the new one.
 
 use crate::error::StoreError;
-use crate::journal::Journal;
+use crate::journal::{Ending, Journal, Transaction};
 use crate::state::{FORMAT_VERSION, State};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -131,17 +131,35 @@ impl Store {
         Ok(Locked { store: self.clone(), lock: file })
     }
 
-    /// The state; that of an untouched machine when there is none.
+    /// The state; that of an untouched machine when there is none and none was written.
     ///
     /// # Errors
-    /// When it cannot be read, is damaged, or is of a newer format.
+    /// When it cannot be read, is damaged, is of a newer format, or is gone.
     pub fn state(&self) -> Result<State, StoreError> {
         let path = self.state_path();
-        let Some(bytes) = read(&path)? else { return Ok(State::default()) };
+        let Some(bytes) = read(&path)? else { return self.none(path) };
         let value: serde_json::Value =
             serde_json::from_slice(&bytes).map_err(|error| damaged(&path, error.to_string()))?;
         check_format(&path, value.get("format_version"), FORMAT_VERSION)?;
         serde_json::from_value(value).map_err(|error| damaged(&path, error.to_string()))
+    }
+
+    /// The state of a machine without a file of it: the file is written before a journal ends, so an ended
+    /// one that left something of ours says that it was lost.
+    fn none(&self, path: PathBuf) -> Result<State, StoreError> {
+        // A journal that cannot be read is told by whoever goes by it.
+        let Ok(Some(journal)) = self.journal() else { return Ok(State::default()) };
+        let header = &journal.header;
+        let is_something = match journal.ending() {
+            None => false,
+            Some(Ending::RolledBack) => !header.state_before.gpus.is_empty(),
+            Some(Ending::Done) => header.transaction != Transaction::Destroy,
+        };
+        if is_something {
+            let transaction = header.transaction.word();
+            return Err(StoreError::Missing { path, journal: journal.path, transaction });
+        }
+        Ok(State::default())
     }
 
     /// The last journal, open or ended; `None` when there was no transaction yet.

@@ -118,6 +118,7 @@ pub(crate) fn store(error: &StoreError) -> Trouble {
              `entc import` takes it over",
         ),
         StoreError::Newer { .. } => ("newer-state", "use the entc that wrote it, or a newer one"),
+        StoreError::Missing { .. } => return Trouble::new("state-missing", error.to_string(), error.help()),
         StoreError::Locked { .. } => ("locked", "wait for it, for example with `--lock-timeout 5m`"),
     };
     Trouble::new(code, error.to_string(), help)

@@ -275,6 +275,9 @@ pub(crate) struct Drifted {
     pub(crate) expected: String,
     /// As it is.
     pub(crate) found: String,
+    /// Whether applying the same plan again brings it back; for the advice, not for scripts.
+    #[serde(skip)]
+    pub(crate) is_reasserted: bool,
 }
 
 /// What `entc import --format json` prints.

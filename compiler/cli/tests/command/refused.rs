@@ -105,7 +105,7 @@ fn without_rights_everything_is_seen_and_nothing_changed() {
     let (code, findings) = bench.json(&["doctor"]);
     let is_rights = |check: &&Value| check["name"] == "rights";
     let rights = findings["checks"].as_array().unwrap().iter().find(is_rights).unwrap();
-    assert_eq!((code, &rights["verdict"]), (0, &json!("warning")), "{findings}");
+    assert_eq!((code, &rights["verdict"]), (1, &json!("problem")), "{findings}");
     assert!(rights["fix"].is_string());
 }
 

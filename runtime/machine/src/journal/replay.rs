@@ -83,7 +83,11 @@ impl Journal {
     fn created(&self) -> impl Iterator<Item = &Kept> {
         let continued = self.entries.iter().flat_map(|entry| match entry {
             Entry::Continued { is_inverse: false, changes, .. } => changes.created.as_slice(),
-            Entry::Continued { .. } | Entry::Intent { .. } | Entry::Outcome { .. } | Entry::End { .. } => &[],
+            Entry::Continued { .. }
+            | Entry::Intent { .. }
+            | Entry::Outcome { .. }
+            | Entry::Adopted { .. }
+            | Entry::End { .. } => &[],
         });
         self.header.changes.created.iter().chain(continued)
     }
@@ -112,6 +116,11 @@ impl Journal {
                 Entry::Continued { boot_id, .. } => {
                     boot = boot_id;
                     begun = None;
+                }
+                Entry::Adopted { gpu, profile, start, size, boot_id } => {
+                    if is_now(boot_id) {
+                        replay.ours.insert((gpu.clone(), *start, *size, profile.clone()));
+                    }
                 }
                 Entry::Intent { what, .. } if is_now(boot) => {
                     let is_new = replay.begin(what);

@@ -9,6 +9,7 @@
 mod draw;
 mod judge;
 mod single;
+mod ways;
 mod worker;
 mod world;
 
