@@ -28,7 +28,7 @@ pub(crate) fn half_way(store: &Store) -> Option<HalfWay> {
             words: format!("perhaps half way: the journal {} cannot be understood", path.display()),
             journal: path,
         }),
-        Ok(_) | Err(StoreError::Io { .. } | StoreError::Locked { .. }) => None,
+        Ok(_) | Err(StoreError::Io { .. } | StoreError::Locked { .. } | StoreError::Missing { .. }) => None,
     }
 }
 
