@@ -48,14 +48,14 @@ const HOMES: &[(&str, &[&str])] = &[
     ("highs_sys::", &["compiler/planner/src/solve"]),
     ("good_lp::", &["compiler/planner/src/solve"]),
     // A build script speaks to cargo.
-    ("println!", &["compiler/cli/src/", "runtime/serve/build.rs"]),
+    ("println!", &["runtime/worker/build.rs", "compiler/cli/src/", "runtime/serve/build.rs"]),
     ("eprintln!", &["compiler/cli/src/"]),
     ("nvml_wrapper", &["runtime/machine/src/driver", "runtime/nvml-sim/src/abi"]),
     ("tokio::", &["runtime/serve/src/"]),
     ("hyper::", &["runtime/serve/src/gateway"]),
     ("tonic::", &["runtime/serve/src/protocol.rs", "runtime/serve/src/gateway"]),
     ("prometheus::", &["runtime/serve/src/"]),
-    ("std::env::", &["compiler/cli/src/", "runtime/nvml-sim/src/"]),
+    ("std::env::", &["compiler/cli/src/", "runtime/nvml-sim/src/", "runtime/worker/build.rs"]),
     // The planner keeps deadlines; everything else that is measured is measured by the command.
     ("std::time::Instant", &["compiler/cli/src/", "compiler/planner/src/solve", "runtime/"]),
 ];
