@@ -16,6 +16,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ent-nvml-sim", &["ent-plan"]),
     ("ent-machine", &["ent-plan", "ent-nvml-sim"]),
     ("ent-wire", &[]),
+    ("ent-worker", &["ent-wire"]),
     ("ent-serve", &["ent-plan", "ent-wire"]),
     ("entc", &["ent-plan", "ent-lang", "ent-performance", "ent-planner", "ent-machine", "ent-nvml-sim"]),
     (
@@ -46,7 +47,13 @@ const HOMES: &[(&str, &[&str])] = &[
 ];
 
 /// Files that may contain `unsafe`, one per foreign boundary, each with its reason there.
-const UNSAFE: &[&str] = &["runtime/machine/src/driver/raw.rs", "runtime/serve/src/gateway/timer.rs"];
+const UNSAFE: &[&str] = &[
+    "runtime/machine/src/driver/raw.rs",
+    "runtime/serve/src/gateway/timer.rs",
+    // The simulated board, and torch's CUDA half.
+    "runtime/worker/src/device.rs",
+    "runtime/worker/src/torch/cuda.rs",
+];
 
 /// Names that say nothing about what is inside.
 const DRAWERS: &[&str] = &[
