@@ -49,6 +49,7 @@ const HOMES: &[(&str, &[&str])] = &[
 /// Files that may contain `unsafe`, one per foreign boundary, each with its reason there.
 const UNSAFE: &[&str] = &[
     "runtime/machine/src/driver/raw.rs",
+    "runtime/nvml-sim/src/abi/boundary.rs",
     "runtime/serve/src/gateway/timer.rs",
     // The simulated board, and torch's CUDA half.
     "runtime/worker/src/device.rs",

@@ -7,9 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 mod judging;
+mod machine;
 mod values;
 
 pub(crate) use judging::{Compare, CompareFormat, Published, Runs, Simulate, Who};
+pub(crate) use machine::{
+    Apply, Change, Destroy, Diff, Doctor, Drift, Import, Library, Machine, Nvml, Observe, Rollback, ThisNode,
+    Told,
+};
 
 /// Plan GPU inference for the fewest joules that keep every latency promise, with proof.
 #[derive(Debug, Parser)]
@@ -27,7 +32,9 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done
   1    something is wrong with what was given: usage, spec, file, plan, or no plan exists
-  2    only with --detailed-exitcode: there are changes, or a promise is broken in simulation
+  2    only with --detailed-exitcode: there are changes, the machine drifted, or a promise is broken in simulation
+  3    apply, rollback, destroy or import refused or failed; the machine is as it was
+  4    apply, rollback or destroy stopped half way; `entc apply --resume` or `entc rollback` goes on
   101  a bug in entc
   130  interrupted";
 
@@ -63,6 +70,22 @@ pub(crate) enum Command {
     Simulate(Box<Simulate>),
     /// Plan a spec with several planners and judge the plans side by side.
     Compare(Box<Compare>),
+    /// Show what a machine is now: GPUs, instances, clocks, power, who holds them.
+    Observe(Observe),
+    /// Show the steps between a machine and a plan, without taking them.
+    Diff(Box<Diff>),
+    /// Make a machine what a plan says; when that fails, what it was.
+    Apply(Box<Apply>),
+    /// Take back the last apply, whether it ended or was cut off.
+    Rollback(Rollback),
+    /// Give the machine back as it was before entc first changed it.
+    Destroy(Destroy),
+    /// Take over instances that were not made by entc.
+    Import(Import),
+    /// Compare a machine with what entc left on it.
+    Drift(Drift),
+    /// Find what would keep entc from changing a machine, and how to mend it.
+    Doctor(Doctor),
     /// Explain a diagnostic, or why a service got what it got.
     Explain(Explain),
     /// Print the JSON Schema of a format.
@@ -122,7 +145,8 @@ pub(crate) struct Fmt {
 Examples:
   entc plan vision.ent
   entc plan vision.ent --set load=50% --minimize power --time-limit 2m -o plan.json
-  entc plan vision.ent --table measured.csv --latency-rule execution --format json")]
+  entc plan vision.ent --table measured.csv --latency-rule execution --format json
+  entc plan vision.ent --nvml system -o plan.json")]
 pub(crate) struct Plan {
     /// The spec; `-` is standard input.
     #[arg(value_name = "FILE")]
@@ -139,6 +163,12 @@ pub(crate) struct Plan {
     /// Stop after this many nodes of the search tree: the same plan on any machine.
     #[arg(long, value_name = "N")]
     pub(crate) node_limit: Option<u32>,
+    /// The machine to plan for: its UUIDs and its state go into the plan. Offline unless given.
+    #[command(flatten)]
+    pub(crate) library: Library,
+    /// Which node.
+    #[command(flatten)]
+    pub(crate) node: ThisNode,
     /// Write the plan to a file.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -256,6 +286,22 @@ pub(crate) enum SchemaOf {
     Diagnostics,
     /// A fitted performance model.
     Performance,
+    /// What `entc simulate --format json` prints.
+    Simulation,
+    /// What `entc compare --format json` prints.
+    Comparison,
+    /// What `entc observe --format json` prints.
+    Observation,
+    /// What `entc diff --format json` prints.
+    Changes,
+    /// What `entc drift --format json` prints.
+    Drift,
+    /// What `entc import --format json` prints.
+    Imported,
+    /// What `entc doctor --format json` prints.
+    Findings,
+    /// A line of what `entc apply --format json-lines` prints.
+    Event,
 }
 
 /// `entc performance`.

@@ -1,7 +1,7 @@
 //! Arguments → a command carried out → an exit code; one file for each command.
 
-use crate::arguments::{Arguments, CheckFormat, Command, CompareFormat, Format, Performance};
-use crate::exit::{Exit, Stop};
+use crate::arguments::{Arguments, CheckFormat, Command, CompareFormat, Format, Performance, Told};
+use crate::exit::{Exit, Stop, Trouble};
 use crate::render::plan::{Canvas, Detail};
 use crate::render::{diagnostic, json};
 use crate::terminal::{Terminal, Verbosity};
@@ -10,18 +10,30 @@ use clap::{CommandFactory, Parser};
 use ent_plan::diagnostic::{Diagnostic, Severity, Sources};
 use std::ffi::OsString;
 
+mod apply;
 mod check;
 mod compare;
+mod destroy;
+mod diff;
+mod doctor;
+mod drift;
 mod explain;
 mod fmt;
+mod import;
+mod kept;
+mod observe;
 mod performance;
 mod plan;
 mod planners;
 mod program;
 mod replay;
+mod rollback;
 mod schema;
 mod show;
 mod simulate;
+mod steps;
+mod transaction;
+mod wanted;
 
 pub(crate) use compare::{AtLoad, Comparison, Judged};
 pub(crate) use replay::{Replay, ReplayedService};
@@ -40,10 +52,13 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
         (false, false) => Verbosity::Normal,
     };
     let terminal = Terminal::new(look.color, look.ascii, verbosity);
-    let is_json = wants_json(&arguments.command);
+    let shape = told_as(&arguments.command);
     match dispatch(&arguments.command, &terminal) {
         Ok(exit) => exit,
-        Err(stop) => report(&stop, &terminal, is_json),
+        Err(stop) => {
+            let world = if changes_machines(&arguments.command) { Exit::Unchanged } else { Exit::Wrong };
+            stopped(&stop, &terminal, shape, world)
+        }
     }
 }
 
@@ -55,6 +70,14 @@ fn dispatch(command: &Command, terminal: &Terminal) -> Result<Exit, Stop> {
         Command::Show(arguments) => show::run(arguments, terminal),
         Command::Simulate(arguments) => simulate::run(arguments, terminal),
         Command::Compare(arguments) => compare::run(arguments, terminal),
+        Command::Observe(arguments) => observe::run(arguments, terminal),
+        Command::Diff(arguments) => diff::run(arguments, terminal),
+        Command::Apply(arguments) => apply::run(arguments, terminal),
+        Command::Rollback(arguments) => rollback::run(arguments, terminal),
+        Command::Destroy(arguments) => destroy::run(arguments, terminal),
+        Command::Import(arguments) => import::run(arguments, terminal),
+        Command::Drift(arguments) => drift::run(arguments, terminal),
+        Command::Doctor(arguments) => doctor::run(arguments, terminal),
         Command::Explain(arguments) => explain::run(arguments, terminal),
         Command::Schema(arguments) => schema::run(arguments, terminal),
         Command::Performance(Performance::Fit(arguments)) => performance::fit(arguments, terminal),
@@ -74,21 +97,47 @@ fn dispatch(command: &Command, terminal: &Terminal) -> Result<Exit, Stop> {
     }
 }
 
-fn wants_json(command: &Command) -> bool {
+/// How a command that stops early says so, beside the words on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// Not at all.
+    None,
+    /// As a report of diagnostics.
+    Report,
+    /// As the last of its JSON lines.
+    Line,
+}
+
+fn told_as(command: &Command) -> Shape {
+    let report = |is_json: bool| if is_json { Shape::Report } else { Shape::None };
+    let line = |told: Told| if told == Told::JsonLines { Shape::Line } else { Shape::None };
     match command {
-        Command::Check(arguments) => arguments.format == CheckFormat::Json,
-        Command::Plan(arguments) => arguments.format == Format::Json,
-        Command::Show(arguments) => arguments.format == Format::Json,
-        Command::Simulate(arguments) => arguments.format == Format::Json,
-        Command::Compare(arguments) => arguments.format == CompareFormat::Json,
-        Command::Performance(Performance::Show(arguments)) => arguments.format == Format::Json,
+        Command::Check(arguments) => report(arguments.format == CheckFormat::Json),
+        Command::Plan(arguments) => report(arguments.format == Format::Json),
+        Command::Show(arguments) => report(arguments.format == Format::Json),
+        Command::Simulate(arguments) => report(arguments.format == Format::Json),
+        Command::Compare(arguments) => report(arguments.format == CompareFormat::Json),
+        Command::Performance(Performance::Show(arguments)) => report(arguments.format == Format::Json),
+        Command::Observe(arguments) => report(arguments.format == Format::Json),
+        Command::Diff(arguments) => report(arguments.format == Format::Json),
+        Command::Import(arguments) => report(arguments.format == Format::Json),
+        Command::Drift(arguments) => report(arguments.format == Format::Json),
+        Command::Doctor(arguments) => report(arguments.format == Format::Json),
+        Command::Apply(arguments) => line(arguments.change.format),
+        Command::Rollback(arguments) => line(arguments.change.format),
+        Command::Destroy(arguments) => line(arguments.change.format),
         Command::Fmt(_)
         | Command::Explain(_)
         | Command::Schema(_)
         | Command::Performance(Performance::Fit(_))
         | Command::Completions(_)
-        | Command::Man => false,
+        | Command::Man => Shape::None,
     }
+}
+
+/// Whether a command changes machines; what keeps it from that has an exit code of its own.
+fn changes_machines(command: &Command) -> bool {
+    matches!(command, Command::Apply(_) | Command::Rollback(_) | Command::Destroy(_) | Command::Import(_))
 }
 
 /// Help and version are results; all else is a mistake, with exit code 1 and not clap's 2.
@@ -108,8 +157,14 @@ fn refuse_usage(error: &clap::Error, words: &[OsString]) -> Exit {
     if is_help { Exit::Done } else { Exit::Wrong }
 }
 
-/// Says why a command stopped.
-fn report(stop: &Stop, terminal: &Terminal, is_json: bool) -> Exit {
+/// Says why a command that asks for nothing of the world stopped.
+fn report(stop: &Stop, terminal: &Terminal) -> Exit {
+    stopped(stop, terminal, Shape::None, Exit::Wrong)
+}
+
+/// Says why a command stopped; `world` is its exit code where the world stands in the way.
+fn stopped(stop: &Stop, terminal: &Terminal, shape: Shape, world: Exit) -> Exit {
+    let mut exit = Exit::Wrong;
     let shown = match stop {
         Stop::Diagnostics { sources, diagnostics } => {
             tell(terminal, sources, diagnostics);
@@ -120,16 +175,39 @@ fn report(stop: &Stop, terminal: &Terminal, is_json: bool) -> Exit {
             terminal.message(&format!("error[{code}]: {message}\n{help_line}"));
             vec![json::refusal(code, message, help.as_deref())]
         }
+        Stop::World(troubles) => {
+            exit = world;
+            let words: String = troubles.iter().map(told).collect();
+            let now = if world == Exit::Unchanged { "  now:  nothing was changed\n" } else { "" };
+            terminal.message(&format!("{words}{now}"));
+            troubles.iter().map(|t| json::refusal(t.code, &t.message, Some(&t.help))).collect()
+        }
         Stop::Output(error) => {
             let why = crate::write::reason(error);
             terminal.message(&format!("error[cannot-write]: cannot write standard output: {why}\n"));
             return Exit::Wrong;
         }
     };
-    if is_json {
-        let _ignored = terminal.result(&json::Report::new(shown).text());
-    }
-    Exit::Wrong
+    let _ignored = match shape {
+        Shape::None => Ok(()),
+        Shape::Report => terminal.result(&json::Report::new(shown).text()),
+        Shape::Line => terminal.result(&crate::report::machine::Event::refused(exit.code(), shown)),
+    };
+    exit
+}
+
+/// One thing that stands in the way, in words.
+fn told(trouble: &Trouble) -> String {
+    let help = trouble.help.replace('\n', "\n        ");
+    format!("error[{}]: {}\n  help: {help}\n", trouble.code, trouble.message)
+}
+
+/// Warns that a transaction was cut off, and that what is shown is of a machine half way.
+fn warn_of_open(terminal: &Terminal) {
+    terminal.message(
+        "warning[open-journal]: a transaction was cut off half way\n  \
+         help: go on with `entc apply --resume`, or back with `entc rollback`\n",
+    );
 }
 
 /// Draws diagnostics on standard error; warnings only where they are wanted.

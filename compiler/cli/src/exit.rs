@@ -10,24 +10,38 @@ pub(crate) enum Exit {
     Done,
     /// Something is wrong with what the user gave, or a command that only reads failed.
     Wrong,
-    /// Only with `--detailed-exitcode`: there are changes, or a promise is broken in simulation.
+    /// Only with `--detailed-exitcode`: there are changes, the machine drifted, or a promise is broken in
+    /// simulation.
     Changes,
+    /// A command that changes a machine was refused or failed, and the machine is as it was.
+    Unchanged,
+    /// A command that changes a machine stopped half way, with an open journal.
+    Partly,
     /// Stopped by the user.
     Interrupted,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Done => 0,
-            Exit::Wrong => 1,
-            Exit::Changes => 2,
-            Exit::Interrupted => 130,
-        })
+impl Exit {
+    /// The number.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Wrong => 1,
+            Self::Changes => 2,
+            Self::Unchanged => 3,
+            Self::Partly => 4,
+            Self::Interrupted => 130,
+        }
     }
 }
 
-/// Why a command could not do what was asked. Always exit code 1.
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// Why a command could not do what was asked. Exit code 1, but for [`Stop::World`].
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// Something is wrong with the user's files.
@@ -46,8 +60,35 @@ pub(crate) enum Stop {
         /// What to do.
         help: Option<String>,
     },
+    /// The machine, its driver or entc's own files stand in the way. The machine is as it was: exit code 3
+    /// of a command that changes machines, 1 of the others.
+    World(Vec<Trouble>),
     /// Standard output is closed or full.
     Output(std::io::Error),
+}
+
+/// One thing about the world that stands in the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    /// A word for scripts.
+    pub(crate) code: &'static str,
+    /// What happened, in one line.
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) help: String,
+}
+
+impl Trouble {
+    /// From its parts.
+    pub(crate) fn new(code: &'static str, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { code, message: message.into(), help: help.into() }
+    }
+}
+
+impl From<Trouble> for Stop {
+    fn from(trouble: Trouble) -> Self {
+        Self::World(vec![trouble])
+    }
 }
 
 impl From<std::io::Error> for Stop {

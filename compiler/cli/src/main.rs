@@ -9,6 +9,7 @@ mod commands;
 mod exit;
 mod interrupt;
 mod load;
+mod machine;
 mod progress;
 mod render;
 mod report;

@@ -1,12 +1,16 @@
-//! Plans, diagnostics and models → what a person or a program reads. Nothing here prints.
+//! Plans, machines, diagnostics and models → what a person or a program reads. Nothing here prints.
 
 pub(crate) mod alternatives;
 pub(crate) mod bar;
 pub(crate) mod board;
+pub(crate) mod changes;
 pub(crate) mod comparison;
 pub(crate) mod diagnostic;
+pub(crate) mod doctor;
+pub(crate) mod drift;
 pub(crate) mod json;
 pub(crate) mod line;
+pub(crate) mod observed;
 pub(crate) mod performance;
 pub(crate) mod plan;
 pub(crate) mod quantity;
@@ -16,3 +20,4 @@ pub(crate) mod simulation;
 pub(crate) mod symbols;
 pub(crate) mod table;
 pub(crate) mod totals;
+pub(crate) mod transaction;

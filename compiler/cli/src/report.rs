@@ -6,6 +6,8 @@ use ent_plan::plan::Plan;
 use schemars::schema_for;
 use serde_json::{Map, Value, json};
 
+pub(crate) mod machine;
+
 /// The plan file. No date, no elapsed time: the same program gives the same bytes.
 ///
 /// # Errors

@@ -2,25 +2,56 @@
 
 use crate::exit::Stop;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes a file by way of a temporary one beside it. Devices and pipes are written directly.
 ///
 /// # Errors
 /// When the folder does not exist or may not be written; the old file is then untouched.
 pub(crate) fn atomically(path: &Path, text: &str) -> Result<(), Stop> {
-    let refuse = |error: std::io::Error| Stop::Refused {
-        code: "cannot-write",
-        message: format!("cannot write `{}`: {}", path.display(), reason(&error)),
-        help: Some("name a file in a folder that exists and that you may write".to_owned()),
-    };
     if path.is_dir() {
-        return Err(refuse(std::io::ErrorKind::IsADirectory.into()));
+        return Err(refuse(path, &std::io::ErrorKind::IsADirectory.into()));
     }
-    let exists_specially = path.metadata().is_ok_and(|meta| !meta.is_file());
-    if exists_specially {
-        return std::fs::write(path, text).map_err(refuse);
+    if is_special(path) {
+        return std::fs::write(path, text).map_err(|error| refuse(path, &error));
     }
+    let (mut file, target) = beside(path)?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(|error| refuse(path, &error))?;
+    file.persist(&target).map_err(|error| refuse(path, &error.error))?;
+    Ok(())
+}
+
+/// Refuses a file that [`atomically`] could not write, before the work that is to be kept in it is done.
+///
+/// # Errors
+/// As [`atomically`].
+pub(crate) fn possible(path: &Path) -> Result<(), Stop> {
+    if path.is_dir() {
+        return Err(refuse(path, &std::io::ErrorKind::IsADirectory.into()));
+    }
+    if is_special(path) {
+        return Ok(());
+    }
+    beside(path).map(drop)
+}
+
+fn refuse(path: &Path, error: &std::io::Error) -> Stop {
+    Stop::Refused {
+        code: "cannot-write",
+        message: format!("cannot write `{}`: {}", path.display(), reason(error)),
+        help: Some("name a file in a folder that exists and that you may write".to_owned()),
+    }
+}
+
+/// A device or a pipe, which is written directly.
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| !meta.is_file())
+}
+
+/// A temporary file beside the one that it is to become, and that one.
+fn beside(path: &Path) -> Result<(tempfile::NamedTempFile, PathBuf), Stop> {
     // A link stays a link: what it points to is replaced.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
@@ -33,10 +64,8 @@ pub(crate) fn atomically(path: &Path, text: &str) -> Result<(), Stop> {
         let mode = target.metadata().map_or(0o666, |meta| meta.permissions().mode() & 0o777);
         builder.permissions(std::fs::Permissions::from_mode(mode));
     }
-    let mut file = builder.tempfile_in(folder).map_err(refuse)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(refuse)?;
-    file.persist(&target).map_err(|error| refuse(error.error))?;
-    Ok(())
+    let file = builder.tempfile_in(folder).map_err(|error| refuse(path, &error))?;
+    Ok((file, target))
 }
 
 /// The system's reason, without its error number.

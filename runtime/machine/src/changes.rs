@@ -13,6 +13,9 @@ pub struct Changes {
     pub steps: Vec<Step>,
     /// Instances that stay as they are, and whatever runs on them.
     pub kept: Vec<Kept>,
+    /// Instances that come, one for each step that creates, with the services they are for.
+    #[serde(default)]
+    pub created: Vec<Kept>,
     /// GPUs that nothing is done to, by index.
     pub untouched: Vec<GpuUuid>,
 }
@@ -31,7 +34,39 @@ impl Changes {
     }
 }
 
-/// An instance that stays.
+impl std::fmt::Display for Changes {
+    /// The steps by number, each with its reason; then what stays, and which GPUs are left alone.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_empty() {
+            writeln!(f, "nothing to do")?;
+        }
+        let rows: Vec<(String, String)> = self
+            .steps
+            .iter()
+            .map(|step| (format!("gpu {}", step.index), step.operation.to_string()))
+            .collect();
+        let width = |column: fn(&(String, String)) -> &String| {
+            rows.iter().map(|row| column(row).chars().count()).max().unwrap_or(0)
+        };
+        let (gpu, what, number) = (width(|row| &row.0), width(|row| &row.1), rows.len().to_string().len());
+        for (index, ((on, operation), step)) in rows.iter().zip(&self.steps).enumerate() {
+            writeln!(f, "{:>number$}  {on:gpu$}  {operation:what$}  {}", index + 1, step.reason)?;
+        }
+        for stay in &self.kept {
+            write!(f, "kept on {}: {} at slice {}", stay.gpu, stay.profile, stay.start)?;
+            match &stay.service {
+                Some(service) => writeln!(f, ", service {service}")?,
+                None => writeln!(f)?,
+            }
+        }
+        for gpu in &self.untouched {
+            writeln!(f, "untouched: {gpu}")?;
+        }
+        Ok(())
+    }
+}
+
+/// An instance that is there when all is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// Its GPU.
@@ -42,7 +77,7 @@ pub struct Kept {
     pub start: u32,
     /// Memory slices.
     pub size: u32,
-    /// The service it carries from now on, and carried before.
+    /// The service it carries from now on.
     pub service: Option<String>,
 }
 

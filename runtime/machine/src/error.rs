@@ -81,9 +81,37 @@ impl DeviceErrorKind {
             Self::Timeout => "the driver did not answer in time".to_owned(),
             Self::MissingSymbol => "the driver's library has no such call; it is too old".to_owned(),
             Self::NotVerified => "the driver reported success, but reading back shows otherwise".to_owned(),
-            Self::Other(code) => format!("NVML returned code {code}"),
+            Self::Other(code) => match code_in_words(code) {
+                Some(words) => format!("NVML returned code {code}, {words}"),
+                None => format!("NVML returned code {code}"),
+            },
         }
     }
+}
+
+/// What nvml.h (`nvmlReturn_t`) says of the codes that are no kind of their own.
+fn code_in_words(code: u32) -> Option<&'static str> {
+    Some(match code {
+        1 => "the library was not started",
+        2 => "an argument is invalid",
+        7 => "a buffer is too small",
+        8 => "the external power cables are not attached",
+        9 => "the driver is not loaded",
+        11 => "the kernel found an interrupt problem",
+        12 => "a library is missing",
+        14 => "the board's InfoROM is corrupted",
+        17 => "the operating system refused",
+        18 => "driver and library are of different versions",
+        20 => "out of memory",
+        21 => "there is no data",
+        24 => "this clock is not supported",
+        25 => "the call has another version",
+        26 => "the call is deprecated",
+        27 => "the driver is not ready",
+        29 => "the device is in a state that does not allow it",
+        999 => "an internal error of the driver",
+        _ => return None,
+    })
 }
 
 /// The library could not be had.
@@ -199,7 +227,64 @@ pub enum ApplyError {
     /// The disk, or another entc.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// All steps came about, and read back the machine is not as wished.
+    #[error("the machine read back is not as wished: {}", .0.join("; "))]
+    NotVerified(Vec<String>),
+    /// Going back after a failure failed as well.
+    #[error("{first}; going back failed too: {then}")]
+    NotRolledBack {
+        /// Why it was gone back.
+        first: Box<ApplyError>,
+        /// Why that failed.
+        then: Box<ApplyError>,
+    },
     /// Stopped by the user between two steps.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl StoreError {
+    /// A word for scripts.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => "cannot-write",
+            Self::Damaged { .. } => "damaged",
+            Self::Newer { .. } => "newer-format",
+            Self::Locked { .. } => "locked",
+        }
+    }
+
+    /// What to do.
+    #[must_use]
+    pub fn help(&self) -> String {
+        use std::io::ErrorKind;
+        match self {
+            Self::Io { source, path, .. } => {
+                let folder = path.parent().unwrap_or(path).display();
+                if matches!(
+                    source.kind(),
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+                ) {
+                    format!("make room in `{folder}` and run the command again")
+                } else if matches!(
+                    source.kind(),
+                    ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::NotADirectory
+                ) {
+                    format!("run as a user who may write to `{folder}`, or give another folder")
+                } else {
+                    format!("look at `{folder}` and its disk, then run the command again")
+                }
+            }
+            Self::Damaged { path, .. } => {
+                let path = path.display();
+                format!(
+                    "restore it from a copy, or move it away with `mv {path} {path}.damaged`; entc then \
+                     takes what is on the machine as foreign: `entc observe` shows it, `entc import` adopts it"
+                )
+            }
+            Self::Newer { .. } => "use the entc that wrote it, or a newer one".to_owned(),
+            Self::Locked { .. } => "wait until it has ended, or wait for it with `--lock-timeout`".to_owned(),
+        }
+    }
 }

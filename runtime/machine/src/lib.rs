@@ -9,13 +9,22 @@
 pub mod apply;
 pub mod bind;
 pub mod changes;
+pub mod destroy;
 pub mod diff;
+pub mod doctor;
+pub mod drift;
 pub mod driver;
 pub mod error;
+pub mod holders;
+pub mod import;
 pub mod journal;
 pub mod observed;
+pub mod persist;
 pub mod preflight;
+pub mod resume;
+pub mod rollback;
 pub mod state;
+pub mod store;
 pub mod target;
 
 pub use driver::{Driver, Library};

@@ -36,6 +36,20 @@ pub struct Observed {
     pub boot_id: String,
     /// Its GPUs, by index.
     pub gpus: Vec<ObservedGpu>,
+    /// GPUs that are there and cannot be read, by index: they have fallen off the bus.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<UnreadableGpu>,
+}
+
+/// A GPU that the driver counts and cannot reach.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnreadableGpu {
+    /// Its index for NVML at this moment.
+    pub index: u32,
+    /// Its UUID; `null` when even that cannot be read.
+    pub uuid: Option<GpuUuid>,
+    /// What the driver said, in words.
+    pub reason: String,
 }
 
 impl Observed {
@@ -98,6 +112,11 @@ pub struct ObservedGpu {
     pub profiles: Vec<ObservedProfile>,
     /// Its GPU instances, by first memory slice.
     pub instances: Vec<ObservedInstance>,
+    /// GPU instances that exist, but that this process may not look at: listing GPU instances needs
+    /// rights (nvml.h, `nvmlDeviceGetGpuInstances`: privileged user). Where they sit is not known, so
+    /// nothing can be decided about this GPU while there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unplaced: Vec<UnplacedInstance>,
     /// Who has it open, by pid.
     pub holders: Vec<Holder>,
 }
@@ -145,6 +164,17 @@ impl ObservedInstance {
             _ => None,
         }
     }
+}
+
+/// A GPU instance of which only the outside can be seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnplacedInstance {
+    /// Its id for the driver.
+    pub gpu_instance_id: u32,
+    /// Its profile, as far as the names of its MIG devices tell it; `null` when it has none.
+    pub profile: Option<String>,
+    /// Its MIG devices.
+    pub mig_devices: Vec<MigDeviceUuid>,
 }
 
 /// A compute instance.

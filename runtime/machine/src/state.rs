@@ -1,16 +1,25 @@
 //! What entc last made of a machine, with the values from before: the file `state.json`.
 //!
-//! What is not in it is not ours. It is written by atomic rename, after every transaction.
+//! What is not in it is not ours. It is written by atomic rename, after every transaction. Instances and
+//! locked clocks do not survive a boot, so what is ours is ours in the boot it was made in: after
+//! another, whatever sits in the same place was made by somebody else.
 
-use crate::observed::GpuUuid;
+use crate::observed::{GpuUuid, Observed, ObservedInstance};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+mod after;
+
+pub(crate) use after::{completed, restored, wished};
+
+/// The version of the format that this crate writes: minor is additive, major is breaking.
+pub const FORMAT_VERSION: &str = "1.0";
 
 /// The instances that are ours: GPU, first memory slice, memory slices, profile.
 pub type Ours = BTreeSet<(GpuUuid, u32, u32, String)>;
 
 /// The file `state.json`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// The format's version: minor is additive, major is breaking.
     pub format_version: String,
@@ -18,19 +27,34 @@ pub struct State {
     pub plan: Option<String>,
     /// The node of the plan that this machine is.
     pub node: Option<String>,
-    /// The boot in which it was applied.
+    /// The boot of the last transaction.
     pub boot_id: String,
     /// What is ours, by GPU.
     pub gpus: BTreeMap<GpuUuid, GpuState>,
 }
 
-/// What is ours on a GPU.
+/// What is ours on a GPU, and what we last made of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GpuState {
+    /// The boot in which we last made it so; empty: that of the whole state.
+    #[serde(default)]
+    pub boot_id: String,
     /// Our instances, by start.
     pub instances: Vec<InstanceState>,
+    /// The services that have the board whole or share it by MPS; empty under MIG.
+    #[serde(default)]
+    pub services: Vec<String>,
     /// The SM clock range that we locked (MHz).
     pub locked_sm_clock_mhz: Option<(u32, u32)>,
+    /// The MIG mode that we set or rely on; `None`: neither.
+    #[serde(default)]
+    pub mig: Option<bool>,
+    /// The persistence mode that we set; `None`: none.
+    #[serde(default)]
+    pub persistence: Option<bool>,
+    /// The power management limit that we set (mW); `None`: none.
+    #[serde(default)]
+    pub power_limit_mw: Option<u32>,
     /// As it was before entc first changed it; what `entc destroy` restores. `None`: never changed.
     pub before: Before,
 }
@@ -59,14 +83,58 @@ pub struct InstanceState {
     pub service: Option<String>,
 }
 
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            format_version: FORMAT_VERSION.to_owned(),
+            plan: None,
+            node: None,
+            boot_id: String::new(),
+            gpus: BTreeMap::new(),
+        }
+    }
+}
+
 impl State {
-    /// The instances that are ours.
+    /// The instances that the file says are ours, whatever became of them.
     #[must_use]
     pub fn ours(&self) -> Ours {
-        let of = |(gpu, state): (&GpuUuid, &GpuState)| -> Vec<(GpuUuid, u32, u32, String)> {
-            let all = state.instances.iter();
-            all.map(|i| (gpu.clone(), i.start, i.size, i.profile.clone())).collect()
-        };
-        self.gpus.iter().flat_map(of).collect()
+        self.gpus.iter().flat_map(|(gpu, state)| state.ours(gpu)).collect()
+    }
+
+    /// What of it still holds on a machine as it is now: of an earlier boot no instances and no clocks.
+    /// This is what [`diff`](crate::diff::diff) is to be given.
+    #[must_use]
+    pub fn on(&self, observed: &Observed) -> Self {
+        let mut state = self.clone();
+        for gpu in state.gpus.values_mut() {
+            if self.boot_of(gpu) != observed.boot_id {
+                gpu.instances.clear();
+                gpu.locked_sm_clock_mhz = None;
+            }
+            gpu.boot_id.clone_from(&observed.boot_id);
+        }
+        state.boot_id.clone_from(&observed.boot_id);
+        state
+    }
+
+    /// The boot that what is said of a GPU belongs to.
+    #[must_use]
+    pub fn boot_of<'a>(&'a self, gpu: &'a GpuState) -> &'a str {
+        if gpu.boot_id.is_empty() { &self.boot_id } else { &gpu.boot_id }
+    }
+}
+
+impl GpuState {
+    fn ours<'a>(&'a self, gpu: &'a GpuUuid) -> impl Iterator<Item = (GpuUuid, u32, u32, String)> + 'a {
+        self.instances.iter().map(|i| (gpu.clone(), i.start, i.size, i.profile.clone()))
+    }
+}
+
+impl InstanceState {
+    /// Whether an instance of this profile is in this very place.
+    #[must_use]
+    pub fn is_at(&self, instance: &ObservedInstance) -> bool {
+        (self.start, self.size) == (instance.start, instance.size) && self.profile == instance.profile
     }
 }

@@ -4,4 +4,10 @@
 //! what became of it, shared by all processes that load this library. `silicon` decides what a board may
 //! do and refuses what real ones refuse; `abi` is C on the outside and knows no rules.
 
+pub mod abi;
 pub mod description;
+pub mod faults;
+pub mod machine;
+pub mod returns;
+pub mod silicon;
+pub mod store;

@@ -10,10 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod check;
+mod checksum;
 mod metrics;
 pub mod sample;
 
 pub use check::{CheckedPlan, Fault, OPTIMAL_GAP, check, check_boards};
+pub use checksum::{ChecksumFault, checksum_fault, checksum_fault_in, seal};
 pub use metrics::gap;
 
 /// The version of the plan format this crate writes: minor is additive, major is breaking.
@@ -345,8 +347,8 @@ pub struct Plan {
     /// The machine it was made from; `null` when it was planned offline.
     #[serde(default)]
     pub machine: Option<Machine>,
-    /// `sha256:` and the hash of everything else here, so that an edited plan is not applied; `null` in
-    /// plans of format 1.0.
+    /// `sha256:` and the hash of everything else here (RFC 8785, SHA-256), so that an edited plan is not
+    /// applied; `null` in plans of format 1.0.
     #[serde(default)]
     pub checksum: Option<String>,
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Codes that no program causes: they are about plan files, and the command's tests show them.
-const OF_FILES: [Code; 2] = [Code::InvalidPlan, Code::PlanCheckFailed];
+const OF_FILES: [Code; 3] = [Code::InvalidPlan, Code::PlanChecksum, Code::PlanCheckFailed];
 
 /// Codes that this suite's pages must show; the other crates' pages show the rest.
 const PLANNED: [Code; 11] = [

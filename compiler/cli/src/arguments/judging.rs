@@ -40,9 +40,10 @@ pub(crate) struct Simulate {
 /// Who plans.
 #[derive(Debug, Args)]
 pub(crate) struct Who {
-    /// Who plans: `optimal` proves how good its plan is, `greedy` is fast, the others are as published.
-    #[arg(long, value_name = "NAME", default_value = "optimal")]
-    pub(crate) planner: String,
+    /// Who plans: `optimal` proves how good its plan is, `greedy` is fast, the others are as published
+    /// [default: optimal].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) planner: Option<String>,
     /// How a published planner plans.
     #[command(flatten)]
     pub(crate) published: Published,

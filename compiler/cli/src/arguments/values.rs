@@ -1,5 +1,6 @@
 //! Words on the command line → values, or what is wrong with them.
 
+use super::Nvml;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ent_plan::plan::{LatencyRule, Metric};
 use std::time::Duration;
@@ -23,6 +24,23 @@ pub(super) fn time_limit(text: &str) -> Result<Duration, String> {
     parsed
         .filter(|time| !time.is_zero())
         .ok_or_else(|| "write a time above zero, for example `30s`, `2m` or `90`".to_owned())
+}
+
+/// A time to wait: as a limit, but it may be zero.
+pub(super) fn wait(text: &str) -> Result<Duration, String> {
+    let is_zero = text.trim().trim_end_matches(|c: char| c.is_alphabetic()).parse::<f64>() == Ok(0.0);
+    if is_zero { Ok(Duration::ZERO) } else { time_limit(text) }
+}
+
+/// `system`, `simulated`, or the path of a library. A bare word is no path: it would be a mistyped one of
+/// the two, and libraries are never guessed.
+pub(super) fn nvml(text: &str) -> Result<Nvml, String> {
+    match text {
+        "system" => Ok(Nvml::System),
+        "simulated" => Ok(Nvml::Simulated),
+        path if path.contains('/') => Ok(Nvml::Path(path.into())),
+        _ => Err("write `system`, `simulated`, or the path of a library, with a `/` in it".to_owned()),
+    }
 }
 
 /// `0.2%` or `0.002`.
@@ -77,6 +95,21 @@ mod tests {
         for wrong in ["", "0", "-3", "nan", "inf", "1e300", "soon", "0s"] {
             assert!(time_limit(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_wait_may_be_zero_and_a_limit_may_not() {
+        assert_eq!(wait("0"), Ok(Duration::ZERO));
+        assert_eq!(wait("0s"), Ok(Duration::ZERO));
+        assert_eq!(wait("5m"), Ok(Duration::from_secs(300)));
+        assert!(wait("soon").is_err() && wait("-1").is_err() && wait("").is_err());
+    }
+
+    #[test]
+    fn a_library_is_a_known_word_or_a_path() {
+        assert_eq!(nvml("simulated"), Ok(Nvml::Simulated));
+        assert_eq!(nvml("./libnvidia-ml.so.1"), Ok(Nvml::Path("./libnvidia-ml.so.1".into())));
+        assert!(nvml("simulatd").is_err() && nvml("").is_err());
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &Compare, terminal: &Terminal) -> Result<Exit, Stop
                 terminal.message(&format!("{n_done} of {n_all}: {}{load}\n", who.name()));
             }
             let mut compiled = at_load(arguments, load)?;
-            at.plans.push(judge(*who, arguments, &mut compiled, terminal)?);
+            at.plans.push(judge(*who, &planners, arguments, &mut compiled, terminal)?);
             if crate::interrupt::is_interrupted() {
                 return Ok(Exit::Interrupted);
             }
@@ -146,11 +146,12 @@ fn at_load(arguments: &Compare, load: &Load) -> Result<Compiled, Stop> {
 /// Plans with one planner and judges the plan.
 fn judge(
     who: Who,
+    planners: &[Who],
     arguments: &Compare,
     compiled: &mut Compiled,
     terminal: &Terminal,
 ) -> Result<Judged, Stop> {
-    let given = Given::read(&arguments.published, compiled.latency_rule())?;
+    let given = Given::read(&arguments.published, compiled.latency_rule(), planners)?;
     let performance = performance(compiled, arguments.question.table.as_deref())?;
     // Said before, once for all planners.
     compiled.diagnostics.clear();

@@ -16,7 +16,7 @@ pub(super) fn run(arguments: &Fmt, terminal: &Terminal) -> Result<Exit, Stop> {
         let text = match crate::load::spec(name) {
             Ok(text) => text,
             Err(stop) => {
-                exit = super::report(&stop, terminal, false);
+                exit = super::report(&stop, terminal);
                 continue;
             }
         };
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &Fmt, terminal: &Terminal) -> Result<Exit, Stop> {
                 terminal.result(&format!("{name}\n"))?;
                 exit = Exit::Wrong;
             } else if let Err(stop) = crate::write::atomically(Path::new(name), &formatted) {
-                exit = super::report(&stop, terminal, false);
+                exit = super::report(&stop, terminal);
             }
         }
     }

@@ -12,15 +12,17 @@ use crate::{interrupt, report, write};
 use ent_lang::Program;
 use ent_performance::PerformanceSet;
 use ent_plan::diagnostic::{Code, Diagnostic, Severity, Sources};
-use ent_plan::plan::{Fault, LatencyRule, Metric, Note, Plan, Status, check};
+use ent_plan::plan::{Fault, LatencyRule, Metric, Note, Plan, Status, check, seal};
 use ent_planner::{Control, PlanOptions, Planner, Progress, SolverFault};
 use std::ops::ControlFlow;
 use std::time::{Instant, SystemTime};
 
 mod form;
 mod service;
+mod site;
 
 pub(super) use service::explain_service;
+pub(super) use site::Site;
 
 /// Plans, shows and saves.
 pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Result<Exit, Stop> {
@@ -28,12 +30,19 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Result<Exit, St
         return form::ast(&arguments.file, terminal);
     }
     interrupt::listen();
-    let who = Who::named(&arguments.who.planner)?;
+    let who = Who::asked(&arguments.who)?;
     let mut compiled = asked(&arguments.file, &arguments.question)?;
     if arguments.emit == Some(Emit::Program) {
         return form::program(&compiled, terminal);
     }
-    let given = Given::read(&arguments.who.published, compiled.latency_rule())?;
+    let given = Given::read(&arguments.who.published, compiled.latency_rule(), &[who])?;
+    if let Some(path) = &arguments.output {
+        write::possible(path)?;
+    }
+    let site = match arguments.library.nvml {
+        Some(_) => Some(Site::of(&compiled, &arguments.library, arguments.node.node.as_deref(), true)?),
+        None => None,
+    };
     let performance = performance(&mut compiled, arguments.question.table.as_deref())?;
     let limits = Limits {
         gap: arguments.gap.unwrap_or(0.0),
@@ -52,7 +61,11 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Result<Exit, St
         return form::problem(&mut compiled, &performance, &wishes, form, terminal);
     }
     let planned_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let made = make(who, &given, &mut compiled, &performance, &limits, terminal)?;
+    let mut made = make(who, &given, &mut compiled, &performance, &limits, terminal)?;
+    if let Some(site) = &site {
+        site.write_into(&mut made.plan);
+    }
+    seal(&mut made.plan);
     finish(arguments, &made, &planned_at, &compiled.sources, terminal)
 }
 

@@ -1,6 +1,6 @@
 //! A planner's name → whoever plans by it: entc's own planners and the published ones, in one list.
 
-use crate::arguments::{Published, Question};
+use crate::arguments::{Published, Question, Who as Planners};
 use crate::exit::Stop;
 use ent_lang::Program;
 use ent_performance::PerformanceSet;
@@ -70,8 +70,17 @@ impl Given {
     /// Reads what the command line names.
     ///
     /// # Errors
-    /// What is wrong with the file of utilisations.
-    pub(super) fn read(arguments: &Published, rule: LatencyRule) -> Result<Self, Stop> {
+    /// What is wrong with the file of utilisations; `usage` for what none of the planners heeds.
+    pub(super) fn read(arguments: &Published, rule: LatencyRule, planners: &[Who]) -> Result<Self, Stop> {
+        let is_original = |who: &Who| matches!(who, Who::Published(_));
+        if arguments.conformant && !planners.iter().any(is_original) {
+            let originals: Vec<&str> = ORIGINALS.iter().map(|original| original.name).collect();
+            return Err(Stop::Refused {
+                code: "usage",
+                message: "entc's own planners have no original that `--conformant` could follow".to_owned(),
+                help: Some(format!("leave it out, or plan with one of: {}", originals.join(", "))),
+            });
+        }
         let mode = if arguments.conformant { Mode::Conformant } else { Mode::Native };
         let interference = arguments.utilisation.as_deref().map(interference).transpose()?;
         Ok(Self { mode, rule, interference })
@@ -131,6 +140,14 @@ impl Who {
         Planner::ALL.into_iter().map(Self::Own).chain(ORIGINALS.iter().map(Self::Published)).collect()
     }
 
+    /// The planner that the command line asks for: entc's own that proves, unless it names one.
+    ///
+    /// # Errors
+    /// As [`Self::named`].
+    pub(super) fn asked(arguments: &Planners) -> Result<Self, Stop> {
+        arguments.planner.as_deref().map_or(Ok(Self::Own(Planner::Optimal)), Self::named)
+    }
+
     /// The planner with this name.
     ///
     /// # Errors
@@ -182,20 +199,28 @@ pub(super) fn faults(program: &Program, performance: &PerformanceSet, plan: &Pla
     all
 }
 
+/// Whether the user names a saved plan, and not a spec to be planned.
+pub(super) fn is_plan(file: &str) -> bool {
+    file == "-" || file.to_lowercase().ends_with(".json")
+}
+
 /// Refuses what is asked of a spec where there is none.
 ///
 /// # Errors
 /// `usage` when anything is asked.
-pub(super) fn nothing_asked(question: &Question) -> Result<(), Stop> {
+pub(super) fn nothing_asked(question: &Question, who: &Planners) -> Result<(), Stop> {
     let asks = !question.settings.is_empty()
         || question.minimize.is_some()
         || question.latency_rule.is_some()
-        || question.table.is_some();
+        || question.table.is_some()
+        || who.planner.is_some()
+        || who.published.conformant
+        || who.published.utilisation.is_some();
     if asks {
         return Err(Stop::Refused {
             code: "usage",
             message: "a saved plan is not planned again".to_owned(),
-            help: Some("give the spec to ask another question of it".to_owned()),
+            help: Some("give the spec to ask another question of it, or another planner".to_owned()),
         });
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `entc show`: plan.json → checked → drawn.
+//! `entc show`: plan.json → checked → drawn. Also how every other command reads a plan file.
 
 use super::canvas_out;
 use crate::arguments::{Format, Show};
@@ -6,29 +6,70 @@ use crate::exit::{Exit, Stop};
 use crate::render;
 use crate::terminal::Terminal;
 use ent_plan::diagnostic::{Code, Diagnostic, FileId, Sources, Span};
-use ent_plan::plan::{FORMAT_VERSION, Fault, Plan, check};
+use ent_plan::plan::{CheckedPlan, ChecksumFault, FORMAT_VERSION, Fault, Plan, check, checksum_fault_in};
 use serde_json::Value;
 
 /// Reads, checks and draws a saved plan.
 pub(super) fn run(arguments: &Show, terminal: &Terminal) -> Result<Exit, Stop> {
     crate::bug::processing("plan");
-    let plan = read(&arguments.file)?;
+    let saved = read(&arguments.file)?;
+    saved.warn(terminal);
     let text = match arguments.format {
-        Format::Json => crate::report::plan_file(&plan)?,
+        Format::Json => render::json::text(&saved.value),
         Format::Human => {
             let canvas = canvas_out(terminal, arguments.explain, arguments.summary);
-            render::plan::plan(&plan, None, &canvas)
+            render::plan::plan(saved.plan.plan(), None, &canvas)
         }
     };
     terminal.result(&text)?;
     Ok(Exit::Done)
 }
 
+/// A plan file that holds.
+pub(super) struct Saved {
+    /// The plan.
+    pub(super) plan: CheckedPlan,
+    /// The file's JSON, with whatever a later minor version added.
+    value: Value,
+    /// Whether it has a checksum; a wrong one was refused.
+    is_sealed: bool,
+    name: String,
+}
+
+impl Saved {
+    /// Warns of a plan that is not known to be as it was made.
+    pub(super) fn warn(&self, terminal: &Terminal) {
+        if !self.is_sealed {
+            let mut sources = Sources::default();
+            let file: FileId = sources.add(self.name.as_str(), "");
+            let span = Span { file, start: 0, end: 0 };
+            let warning = Diagnostic::warning(Code::PlanChecksum, span, "the plan has no checksum")
+                .label(format!("plans of format {} were written without", self.plan.plan().format_version))
+                .help("plan again, so that a change by mistake is noticed");
+            super::tell(terminal, &sources, &[warning]);
+        }
+    }
+
+    /// The plan, if it is known to be as it was made.
+    ///
+    /// # Errors
+    /// `plan-checksum` for a plan of the format that had none.
+    pub(super) fn sealed(self) -> Result<CheckedPlan, Stop> {
+        if self.is_sealed {
+            return Ok(self.plan);
+        }
+        let label = format!("plans of format {} were written without", self.plan.plan().format_version);
+        let help = "plan again with this entc; only a plan with a checksum is applied";
+        Err(Stop::about_file(Code::PlanChecksum, &self.name, "the plan has no checksum", label, help))
+    }
+}
+
 /// Reads a plan file and checks it.
 ///
 /// # Errors
-/// `invalid-plan` when it is not one or of another version, `plan-check-failed` when it does not hold.
-pub(super) fn read(name: &str) -> Result<Plan, Stop> {
+/// `invalid-plan` when it is not one or of another version, `plan-checksum` when it is not as it was
+/// written, `plan-check-failed` when it does not hold.
+pub(super) fn read(name: &str) -> Result<Saved, Stop> {
     let text = crate::load::text(name)?;
     let value: Value = serde_json::from_str(&text).map_err(|error| at(name, &text, &error))?;
     let version = value.get("format_version").and_then(Value::as_str);
@@ -41,16 +82,21 @@ pub(super) fn read(name: &str) -> Result<Plan, Stop> {
         return Err(invalid(name, &label, "plan again with this entc, or use the entc that made it"));
     }
     let plan: Plan = serde_json::from_str(&text).map_err(|error| at(name, &text, &error))?;
-    match check(plan) {
-        Ok(checked) => Ok(checked.plan().clone()),
-        Err(faults) => Err(failed(name, &faults)),
+    let fault = checksum_fault_in(&value);
+    let is_sealed = fault != Some(ChecksumFault::Older);
+    let fault = fault.filter(|_| is_sealed).map(|fault| unsealed(&fault, &value));
+    match (check(plan), fault) {
+        (Ok(plan), None) => Ok(Saved { plan, value, is_sealed, name: name.to_owned() }),
+        (Ok(_), Some(fault)) => Err(failed(name, vec![fault])),
+        (Err(faults), fault) => {
+            Err(failed(name, fault.into_iter().chain(faults.iter().map(fails)).collect()))
+        }
     }
 }
 
 fn invalid(name: &str, label: &str, help: &str) -> Stop {
     Stop::about_file(Code::InvalidPlan, name, "not a plan that can be used", label, help)
 }
-
 /// A fault of the JSON, at its place in the file.
 fn at(name: &str, text: &str, error: &serde_json::Error) -> Stop {
     let mut sources = Sources::default();
@@ -74,18 +120,43 @@ fn at(name: &str, text: &str, error: &serde_json::Error) -> Stop {
     Stop::Diagnostics { sources, diagnostics: vec![diagnostic] }
 }
 
-/// Each fault as its own diagnostic. Their places are in the plan, not in its text.
-fn failed(name: &str, faults: &[Fault]) -> Stop {
+/// What is wrong with the file as a whole. Its place is in the plan, not in its text.
+type Wrong = (Code, &'static str, String, &'static str);
+
+fn unsealed(fault: &ChecksumFault, value: &Value) -> Wrong {
+    let is_report = value.get("solve_seconds").is_some() && value.get("planned_at").is_some();
+    let (label, help) = match fault {
+        _ if is_report => (
+            "it is what `entc plan --format json` prints: a report, with a plan in it".to_owned(),
+            "write the plan with `entc plan FILE -o plan.json`",
+        ),
+        ChecksumFault::Wrong { stated, computed } => (
+            format!(
+                "the file says {stated}, its contents are {computed}: it was changed after it was written"
+            ),
+            "plan again; a plan file is not for editing",
+        ),
+        ChecksumFault::Absent | ChecksumFault::Older => (
+            "it has no checksum, although its format has one: it was changed after it was written".to_owned(),
+            "plan again; a plan file is not for editing",
+        ),
+    };
+    (Code::PlanChecksum, "the plan is not as it was written", label, help)
+}
+
+fn fails(fault: &Fault) -> Wrong {
+    let label = format!("{}: {}", fault.place, fault.message);
+    (Code::PlanCheckFailed, "the plan does not hold", label, "plan again; a plan file is not for editing")
+}
+
+/// Each fault as its own diagnostic.
+fn failed(name: &str, faults: Vec<Wrong>) -> Stop {
     let mut sources = Sources::default();
     let file: FileId = sources.add(name, "");
     let span = Span { file, start: 0, end: 0 };
     let diagnostics = faults
-        .iter()
-        .map(|fault| {
-            Diagnostic::error(Code::PlanCheckFailed, span, "the plan does not hold")
-                .label(format!("{}: {}", fault.place, fault.message))
-                .help("plan again; a plan file is not for editing")
-        })
+        .into_iter()
+        .map(|(code, message, label, help)| Diagnostic::error(code, span, message).label(label).help(help))
         .collect();
     Stop::Diagnostics { sources, diagnostics }
 }

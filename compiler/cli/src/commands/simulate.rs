@@ -1,7 +1,7 @@
 //! `entc simulate`: plan (or spec → plan) → what its promises do under simulated arrivals.
 
 use super::plan::{Limits, has_boards, make};
-use super::planners::{Given, Who, nothing_asked};
+use super::planners::{Given, Who, is_plan, nothing_asked};
 use super::program::{asked, performance};
 use super::replay::{Replay, Traces, replay};
 use super::{canvas_err, canvas_out, show, tell};
@@ -10,15 +10,18 @@ use crate::exit::{Exit, Stop};
 use crate::render::{self, json};
 use crate::terminal::Terminal;
 use ent_plan::diagnostic::Sources;
-use ent_plan::plan::{FORMAT_VERSION, Plan};
-use serde_json::json;
+use ent_plan::plan::{FORMAT_VERSION, LatencyRule, Plan};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Simulates and reports.
 pub(super) fn run(arguments: &Simulate, terminal: &Terminal) -> Result<Exit, Stop> {
-    let is_saved = arguments.file == "-" || arguments.file.to_lowercase().ends_with(".json");
+    let is_saved = is_plan(&arguments.file);
     let (plan, mut traces) = if is_saved {
-        nothing_asked(&arguments.question)?;
-        (show::read(&arguments.file)?, Traces::new())
+        nothing_asked(&arguments.question, &arguments.who)?;
+        let saved = show::read(&arguments.file)?;
+        saved.warn(terminal);
+        (saved.plan.into_plan(), Traces::new())
     } else {
         match planned(arguments, terminal)? {
             Ok(planned) => planned,
@@ -29,7 +32,7 @@ pub(super) fn run(arguments: &Simulate, terminal: &Terminal) -> Result<Exit, Sto
     crate::bug::processing("simulation");
     let replay = replay(&plan, &arguments.runs, &traces);
     let text = match arguments.format {
-        Format::Json => json::text(&report(&plan, &replay)),
+        Format::Json => json::text(&serde_json::json!(report(&plan, &replay))),
         Format::Human => render::simulation::simulation(&plan, &replay, &canvas_out(terminal, false, false)),
     };
     terminal.result(&text)?;
@@ -40,9 +43,9 @@ pub(super) fn run(arguments: &Simulate, terminal: &Terminal) -> Result<Exit, Sto
 /// Plans the spec; an exit code where there is no plan to simulate.
 fn planned(arguments: &Simulate, terminal: &Terminal) -> Result<Result<(Plan, Traces), Exit>, Stop> {
     crate::interrupt::listen();
-    let who = Who::named(&arguments.who.planner)?;
+    let who = Who::asked(&arguments.who)?;
     let mut compiled = asked(&arguments.file, &arguments.question)?;
-    let given = Given::read(&arguments.who.published, compiled.latency_rule())?;
+    let given = Given::read(&arguments.who.published, compiled.latency_rule(), &[who])?;
     let performance = performance(&mut compiled, arguments.question.table.as_deref())?;
     let time_limit = arguments.question.time_limit.as_secs_f64();
     let limits = Limits { gap: 0.0, time_limit, node_limit: None };
@@ -93,18 +96,34 @@ fn recorded(words: &[String], plan: &Plan, traces: &mut Traces, terminal: &Termi
     Ok(())
 }
 
-/// What `--format json` prints.
-fn report(plan: &Plan, replay: &Replay) -> serde_json::Value {
-    let mut report = json!({
-        "format_version": FORMAT_VERSION,
-        "program": plan.program,
-        "planner": plan.planner,
-        "latency_rule": plan.latency_rule,
-        "predicted_mean_power_w": plan.gpus.iter().map(|g| g.mean_power_w).sum::<Option<f64>>(),
-        "is_kept": replay.services.iter().all(|s| s.is_kept),
-    });
-    if let (Some(all), Some(more)) = (report.as_object_mut(), json!(replay).as_object()) {
-        all.extend(more.clone());
+/// What `entc simulate --format json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Simulation<'a> {
+    /// Version of this format.
+    format_version: &'static str,
+    /// The spec's file.
+    program: &'a str,
+    /// Who made the plan.
+    planner: &'a str,
+    /// Which latency its promises are about.
+    latency_rule: LatencyRule,
+    /// Mean power that the plan predicts (W); `null` without power data.
+    predicted_mean_power_w: Option<f64>,
+    /// Whether every promise holds.
+    is_kept: bool,
+    /// What happened.
+    #[serde(flatten)]
+    replay: &'a Replay,
+}
+
+fn report<'a>(plan: &'a Plan, replay: &'a Replay) -> Simulation<'a> {
+    Simulation {
+        format_version: FORMAT_VERSION,
+        program: &plan.program,
+        planner: &plan.planner,
+        latency_rule: plan.latency_rule,
+        predicted_mean_power_w: plan.gpus.iter().map(|g| g.mean_power_w).sum(),
+        is_kept: replay.services.iter().all(|s| s.is_kept),
+        replay,
     }
-    report
 }

@@ -102,6 +102,8 @@ codes! {
     PowerLimitExceeded = "power-limit-exceeded",
     /// A plan file is not one, or is of another version, or was changed.
     InvalidPlan = "invalid-plan",
+    /// A plan file's checksum is not that of its contents, or is absent.
+    PlanChecksum = "plan-checksum",
     /// A plan does not keep what it must: geometry, memory, rates, limits, sums.
     PlanCheckFailed = "plan-check-failed",
 }

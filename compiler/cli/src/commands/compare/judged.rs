@@ -4,10 +4,11 @@ use crate::commands::Replay;
 use crate::render::json::Shown;
 use ent_plan::diagnostic::Code;
 use ent_plan::plan::{Fault, LatencyRule, Metric, Metrics, Plan, Status, check_boards};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Planners side by side.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Comparison {
     /// Version of this format.
     pub(crate) format_version: &'static str,
@@ -36,7 +37,7 @@ pub(crate) struct Comparison {
 }
 
 /// The plans for one load.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct AtLoad {
     /// The load as a fraction; `null` for the spec as it is.
     pub(crate) load: Option<f64>,
@@ -45,7 +46,7 @@ pub(crate) struct AtLoad {
 }
 
 /// One planner's plan.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Judged {
     /// The planner.
     pub(crate) planner: String,
@@ -78,7 +79,7 @@ pub(crate) struct Judged {
 }
 
 /// What one service gets.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Verdict {
     /// Its name.
     pub(crate) name: String,

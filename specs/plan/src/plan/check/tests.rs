@@ -392,6 +392,6 @@ fn shares_of_a_board_stay_within_it() {
 
 #[test]
 fn another_major_version_is_refused_and_a_minor_one_is_not() {
-    refused(&faults(|p| p.format_version = "2.0".to_owned()), "`2.0` is not a version of 1.0");
+    refused(&faults(|p| p.format_version = "2.0".to_owned()), "`2.0` is not a version of 1.1");
     assert_eq!(faults(|p| p.format_version = "1.7".to_owned()), [""; 0]);
 }

@@ -1,0 +1,101 @@
+//! `entc destroy`: everything of entc's leaves the machine, and the values from before come back.
+
+use super::apply::ask;
+use super::transaction::{Run, locked, none_open, start};
+use crate::arguments::{Destroy, Told};
+use crate::exit::{Exit, Stop};
+use crate::machine::{self, Machine};
+use crate::render::changes::Shown;
+use crate::terminal::{Terminal, Verbosity};
+use ent_machine::apply::{Request, apply};
+use ent_machine::destroy::target;
+use ent_machine::diff::diff;
+use ent_machine::journal::Transaction;
+use ent_machine::persist;
+use ent_machine::preflight::{Allowed, blast_radius, preflight, warnings};
+use std::io::IsTerminal;
+
+/// Shows what would go, asks, and gives the machine back.
+pub(super) fn run(arguments: &Destroy, terminal: &Terminal) -> Result<Exit, Stop> {
+    crate::interrupt::listen();
+    let change = &arguments.change;
+    let is_told = change.format == Told::Human;
+    if !arguments.auto_approve && !(is_told && std::io::stdin().is_terminal()) {
+        return Err(Stop::Refused {
+            code: "usage",
+            message: "a machine is given back after a `yes`, and there is nobody to ask".to_owned(),
+            help: Some("give it back without asking with `--auto-approve`".to_owned()),
+        });
+    }
+    let machine = Machine::of(&arguments.machine.library)?;
+    let folder = machine::state_folder(&arguments.machine, &machine.library);
+    let store = locked(&folder, change.lock_timeout)?;
+    none_open(&store)?;
+    let observed = machine.observe()?;
+    let state = store.state().map_err(|error| machine::store(&error))?;
+    let (target, notes) = target(&state, &observed);
+    let of_now = state.on(&observed);
+    let changes =
+        diff(&target, &observed, &of_now).map_err(|refusals| Stop::World(machine::refusals(&refusals)))?;
+    let allowed = Allowed { reset: change.allow_reset };
+    let refusals =
+        machine::refusals(&preflight(&changes, &observed, allowed, machine.driver.is_privileged()));
+    let shown = Shown {
+        title: "back to before entc",
+        changes: &changes,
+        observed: &observed,
+        radius: &blast_radius(&changes, &observed, &of_now),
+        binding: None,
+        refusals: &[],
+        warnings: &warnings(&changes, &observed, &of_now, None),
+    };
+    start("destroy", change, &shown, terminal)?;
+    for note in notes {
+        terminal.message(&format!("note: {note}\n"));
+    }
+    if !refusals.is_empty() {
+        return Err(Stop::World(refusals));
+    }
+    let n_steps = changes.steps.len();
+    if !arguments.auto_approve && n_steps > 0 && !ask("Give it back? Only `yes` is taken for one: ", terminal)
+    {
+        terminal.message("not given back: nothing was changed\n");
+        return Ok(Exit::Unchanged);
+    }
+    let run = Run { word: "destroy", machine: &machine, store: &store, change };
+    let exit = run.carry_out(terminal, n_steps, |means| {
+        let request = Request {
+            transaction: Transaction::Destroy,
+            plan: None,
+            node: None,
+            observed: &observed,
+            target: &target,
+            changes: &changes,
+        };
+        apply(means, &request)
+    });
+    Ok(if exit == Exit::Done { unpersisted(arguments, terminal) } else { exit })
+}
+
+/// Removes the unit that would apply the plan again.
+fn unpersisted(arguments: &Destroy, terminal: &Terminal) -> Exit {
+    match persist::remove(&arguments.unit_dir) {
+        Ok(false) => Exit::Done,
+        Ok(true) => {
+            if terminal.verbosity > Verbosity::Quiet {
+                let unit = arguments.unit_dir.join(persist::UNIT);
+                terminal.message(&format!("removed {}\n", unit.display()));
+            }
+            Exit::Done
+        }
+        Err(error) => {
+            let trouble = crate::exit::Trouble::new(
+                "not-removed",
+                format!("the unit that applies the plan after a boot is still there: {error}"),
+                format!("remove `{}` as root", arguments.unit_dir.join(persist::UNIT).display()),
+            );
+            terminal.message(&super::told(&trouble));
+            Exit::Wrong
+        }
+    }
+}

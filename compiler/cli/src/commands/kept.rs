@@ -1,0 +1,78 @@
+//! The plans that were applied, kept beside the state, so that the last one can be applied again after a
+//! boot.
+//!
+//! Two are kept: the one that was applied last, and the one before it, which a rollback makes the last one
+//! again. Which of them holds is what the state says; a file alone means nothing.
+
+use super::show;
+use crate::exit::{Stop, Trouble};
+use crate::machine;
+use ent_machine::state::State;
+use ent_machine::store::{Locked, Store};
+use ent_plan::plan::CheckedPlan;
+use std::path::PathBuf;
+
+/// Keeps a plan that is about to be applied, and the one that holds until then.
+///
+/// # Errors
+/// When they cannot be written; nothing may be begun then.
+pub(super) fn keep(store: &Locked, state: &State, plan: &CheckedPlan) -> Result<(), Stop> {
+    let path = store.plan_path();
+    if checksum_of(&path).is_some_and(|checksum| Some(checksum) == state.plan)
+        && state.plan != plan.plan().checksum
+    {
+        std::fs::rename(&path, previous(store)).map_err(|source| cannot_keep(&path, &source))?;
+    }
+    let text = crate::report::plan_file(plan.plan())?;
+    crate::write::atomically(&path, &text).map_err(|stop| match stop {
+        Stop::Refused { code, message, .. } => {
+            Trouble::new(code, message, "make room, or name a folder that you may write with `--state DIR`")
+                .into()
+        }
+        other => other,
+    })
+}
+
+/// The plan that holds on this machine, and its node.
+///
+/// # Errors
+/// When none was applied, or it is not there or not as it was.
+pub(super) fn last(store: &Store) -> Result<(CheckedPlan, String), Stop> {
+    let state = store.state().map_err(|error| machine::store(&error))?;
+    let (Some(checksum), Some(node)) = (&state.plan, state.node) else {
+        return Err(Trouble::new(
+            "nothing-applied",
+            format!("no plan is applied to this machine, says `{}`", store.folder().display()),
+            "apply one with `entc apply plan.json`",
+        )
+        .into());
+    };
+    let found = [store.plan_path(), previous(store)]
+        .into_iter()
+        .find(|path| checksum_of(path).as_ref() == Some(checksum));
+    let Some(path) = found else {
+        return Err(Trouble::new(
+            "plan-not-kept",
+            format!("the plan that was applied, {checksum}, is not in `{}`", store.folder().display()),
+            "apply its file again with `entc apply plan.json`",
+        )
+        .into());
+    };
+    Ok((show::read(&path.display().to_string())?.sealed()?, node))
+}
+
+fn previous(store: &Store) -> PathBuf {
+    store.folder().join("plan.previous.json")
+}
+
+/// What a kept file says its checksum is. Whether it is true is seen when it is read.
+fn checksum_of(path: &std::path::Path) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+    value.get("checksum")?.as_str().map(str::to_owned)
+}
+
+fn cannot_keep(path: &std::path::Path, error: &std::io::Error) -> Stop {
+    let why = crate::write::reason(error);
+    let help = "make room, or name a folder that you may write with `--state DIR`";
+    Trouble::new("cannot-write", format!("cannot keep `{}`: {why}", path.display()), help).into()
+}

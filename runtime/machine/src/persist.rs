@@ -1,0 +1,133 @@
+//! A plan that is applied → a systemd unit that applies it again after each boot.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The unit's name.
+pub const UNIT: &str = "entc-reassert.service";
+
+/// Why a unit cannot be installed or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum PersistError {
+    /// The unit file cannot be written or removed; nothing was enabled.
+    #[error("cannot {what} `{}`: {source}", .path.display())]
+    Io {
+        /// `write`, `remove`.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// There is no systemd here.
+    #[error("this system has no `systemctl`; the unit is `{}`, and nothing starts it", .0.display())]
+    NoSystemd(PathBuf),
+    /// systemctl refused.
+    #[error("`{command}` failed: {reason}")]
+    Systemctl {
+        /// The command.
+        command: String,
+        /// What it said.
+        reason: String,
+    },
+}
+
+/// The text of the unit. `command` is what it runs, each argument by itself: the path of entc and
+/// `apply --reassert …`.
+///
+/// It runs once a boot, after persistenced, which else might turn persistence mode off again, and before
+/// the kubelet, which would offer whole boards first.
+#[must_use]
+pub fn unit(command: &[String]) -> String {
+    let command: Vec<String> = command.iter().map(|argument| quoted(argument)).collect();
+    format!(
+        "[Unit]\n\
+         Description=Bring the GPUs back to the plan that entc applied\n\
+         After=local-fs.target systemd-modules-load.service nvidia-persistenced.service\n\
+         Before=kubelet.service\n\
+         \n\
+         [Service]\n\
+         Type=oneshot\n\
+         RemainAfterExit=yes\n\
+         ExecStart={}\n\
+         \n\
+         [Install]\n\
+         WantedBy=multi-user.target\n",
+        command.join(" ")
+    )
+}
+
+/// An argument as `ExecStart` takes it: in quotes, with specifiers and variables made plain
+/// (systemd.service(5), "Command lines"; systemd.unit(5), "Specifiers").
+fn quoted(argument: &str) -> String {
+    let mut text = String::from("\"");
+    for character in argument.chars() {
+        match character {
+            '"' | '\\' => text.extend(['\\', character]),
+            '%' | '$' => text.extend([character, character]),
+            '\n' => text.push_str("\\n"),
+            other => text.push(other),
+        }
+    }
+    text.push('"');
+    text
+}
+
+/// Writes the unit into a folder (`/etc/systemd/system`) and enables it.
+///
+/// # Errors
+/// When it cannot be written or enabled.
+pub fn install(folder: &Path, command: &[String]) -> Result<PathBuf, PersistError> {
+    let path = folder.join(UNIT);
+    let io = |source| PersistError::Io { what: "write", path: path.clone(), source };
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
+    std::io::Write::write_all(&mut file, unit(command).as_bytes()).map_err(io)?;
+    // systemd warns about units that others may write, and wants to read them.
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    file.as_file().set_permissions(readable).and_then(|()| file.as_file().sync_all()).map_err(io)?;
+    file.persist(&path).map_err(|error| io(error.error))?;
+    systemctl(&path, &["daemon-reload"])?;
+    systemctl(&path, &["enable", UNIT])?;
+    Ok(path)
+}
+
+/// Disables and removes the unit; whether there was one.
+///
+/// # Errors
+/// When it cannot be disabled or removed.
+pub fn remove(folder: &Path) -> Result<bool, PersistError> {
+    let path = folder.join(UNIT);
+    if !path.exists() {
+        return Ok(false);
+    }
+    match systemctl(&path, &["disable", UNIT]) {
+        // Where there is no systemd nothing can be enabled.
+        Ok(()) | Err(PersistError::NoSystemd(_)) => {}
+        Err(error) => return Err(error),
+    }
+    std::fs::remove_file(&path).map_err(|source| PersistError::Io {
+        what: "remove",
+        path: path.clone(),
+        source,
+    })?;
+    match systemctl(&path, &["daemon-reload"]) {
+        Ok(()) | Err(PersistError::NoSystemd(_)) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+fn systemctl(unit: &Path, arguments: &[&str]) -> Result<(), PersistError> {
+    let command = || format!("systemctl {}", arguments.join(" "));
+    let output = Command::new("systemctl").args(arguments).output();
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => {
+            let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            let reason = if reason.is_empty() { output.status.to_string() } else { reason };
+            Err(PersistError::Systemctl { command: command(), reason })
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(PersistError::NoSystemd(unit.to_path_buf())),
+        Err(error) => Err(PersistError::Systemctl { command: command(), reason: error.to_string() }),
+    }
+}
