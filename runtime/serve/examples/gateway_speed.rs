@@ -5,6 +5,12 @@
 //! gateway with `wrk` (Debian package) where there is one, and with its own client at half the saturated
 //! rate. It prints the machine's load, without which such numbers mean little.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a measurement that fails is to be seen at once"
+)]
+
 use ent_serve::deployment::{Deployment, FORMAT_VERSION, Replica, Service};
 use ent_serve::gateway::{Gateway, Options};
 use ent_wire::frame::{self, HEAD_LENGTH, Head};

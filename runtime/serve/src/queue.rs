@@ -41,8 +41,8 @@ pub struct Queue<T> {
     rows: u64,
     /// The batch that is forming: how many of the first in line it has, and their rows.
     forming: (usize, u32),
-    /// Whether no later request can join it.
-    is_full: bool,
+    /// Since when no later request can join it.
+    full_since: Option<Instant>,
     /// Whether two requests can be of one batch.
     joins: fn(&T, &T) -> bool,
 }
@@ -52,7 +52,7 @@ impl<T> Queue<T> {
     #[must_use]
     pub fn new(policy: Policy, joins: fn(&T, &T) -> bool) -> Self {
         let waiting = VecDeque::new();
-        Self { policy, waiting, tickets: 0, rows: 0, forming: (0, 0), is_full: false, joins }
+        Self { policy, waiting, tickets: 0, rows: 0, forming: (0, 0), full_since: None, joins }
     }
 
     /// The rule that it follows.
@@ -130,14 +130,8 @@ impl<T> Queue<T> {
     /// `None` that nobody waits.
     #[must_use]
     pub fn leaves_at(&self) -> Option<Instant> {
-        let oldest = self.waiting.front()?.since;
-        Some(if self.is_full { oldest } else { oldest + self.policy.max_wait })
-    }
-
-    /// Whether the first batch in line leaves because nothing can join it any more.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.is_full
+        let patience = self.waiting.front()?.since + self.policy.max_wait;
+        Some(self.full_since.map_or(patience, |full| full.min(patience)))
     }
 
     /// The first batch in line leaves, if it may. Returns its requests, and their rows.
@@ -155,22 +149,24 @@ impl<T> Queue<T> {
     /// Finds the batch that is forming anew.
     fn form(&mut self) {
         self.forming = (0, 0);
-        self.is_full = false;
+        self.full_since = None;
         self.grow();
     }
 
     /// Lets those join the forming batch that can.
     fn grow(&mut self) {
         let (mut requests, mut rows) = self.forming;
-        while !self.is_full {
+        while self.full_since.is_none() {
             let (Some(first), Some(next)) = (self.waiting.front(), self.waiting.get(requests)) else { break };
             let total = rows.saturating_add(next.rows);
             // The first goes in any case: a batch that was made smaller may be smaller than it.
-            if requests > 0 && (total > self.policy.batch || !(self.joins)(&first.item, &next.item)) {
-                self.is_full = true;
-            } else {
+            let joins =
+                requests == 0 || (total <= self.policy.batch && (self.joins)(&first.item, &next.item));
+            if joins {
                 (requests, rows) = (requests + 1, total);
-                self.is_full = rows >= self.policy.batch;
+            }
+            if !joins || rows >= self.policy.batch {
+                self.full_since = Some(next.since);
             }
         }
         self.forming = (requests, rows);

@@ -201,8 +201,8 @@ impl Replica {
         limit: usize,
         allowed: impl FnOnce(Option<Instant>) -> Duration,
     ) -> Result<u64, (NotTaken, Queued)> {
-        let now = Instant::now();
         let mut state = self.state.lock();
+        let now = Instant::now();
         if state.is_closed {
             return Err((NotTaken::Closed, queued));
         }
@@ -305,9 +305,10 @@ impl Replica {
 
     /// A worker answered a batch. `Err` says what it got wrong.
     pub(crate) fn done(&self, serial: u64, done: Done<'_>, mut body: Bytes) -> Result<(), &'static str> {
-        let now = Instant::now();
         let finished = {
             let mut state = self.state.lock();
+            // Not before the lock is held: a request may have come while it was not.
+            let now = Instant::now();
             let finished = state.finish(serial, done.batch, now).ok_or("an answer to no batch of its")?;
             let took = now.saturating_duration_since(finished.since).as_secs_f64();
             let ratio = took / finished.expected.as_secs_f64().max(1e-6);
@@ -353,9 +354,10 @@ impl Replica {
 
     /// A worker could not run a batch.
     pub(crate) fn failed(&self, serial: u64, batch: u64, message: &str) -> Result<(), &'static str> {
-        let now = Instant::now();
         let finished = {
             let mut state = self.state.lock();
+            // Not before the lock is held: a request may have come while it was not.
+            let now = Instant::now();
             let finished = state.finish(serial, batch, now).ok_or("a failure of no batch of its")?;
             self.pump(&mut state, now);
             finished
@@ -421,8 +423,8 @@ impl Replica {
 
     /// Looks for what has waited too long: clients that gave up, and workers that do not come back.
     pub(crate) fn sweep(&self, absence: Duration) {
-        let now = Instant::now();
         let mut state = self.state.lock();
+        let now = Instant::now();
         let expired = state.queue.remove_where(|w| w.item.deadline.is_some_and(|d| d <= now));
         let absent = if self.is_ready() {
             Vec::new()
