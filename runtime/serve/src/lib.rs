@@ -8,6 +8,7 @@ pub mod deployment;
 pub mod gateway;
 pub mod protocol;
 pub mod queue;
+pub mod supervisor;
 
 pub use deployment::Deployment;
 pub use gateway::{Gateway, Handle};
