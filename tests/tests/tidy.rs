@@ -18,7 +18,19 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ent-wire", &[]),
     ("ent-worker", &["ent-wire"]),
     ("ent-serve", &["ent-plan", "ent-wire"]),
-    ("entc", &["ent-plan", "ent-lang", "ent-performance", "ent-planner", "ent-machine", "ent-nvml-sim"]),
+    (
+        "entc",
+        &[
+            "ent-plan",
+            "ent-lang",
+            "ent-performance",
+            "ent-planner",
+            "ent-machine",
+            "ent-nvml-sim",
+            "ent-serve",
+            "ent-wire",
+        ],
+    ),
     (
         "ent-tests",
         &["ent-plan", "ent-lang", "ent-performance", "ent-planner", "entc", "ent-machine", "ent-nvml-sim"],

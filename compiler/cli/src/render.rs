@@ -2,6 +2,7 @@
 
 pub(crate) mod alternatives;
 pub(crate) mod bar;
+pub(crate) mod benchmark;
 pub(crate) mod board;
 pub(crate) mod changes;
 pub(crate) mod comparison;
@@ -16,6 +17,7 @@ pub(crate) mod plan;
 pub(crate) mod quantity;
 pub(crate) mod sarif;
 pub(crate) mod services;
+pub(crate) mod serving;
 pub(crate) mod simulation;
 pub(crate) mod symbols;
 pub(crate) mod table;

@@ -203,43 +203,94 @@ pub fn arrivals_from_words(words: &str) -> Option<Arrivals> {
     }
 }
 
+/// What is offered to one service.
+struct Offered<'a> {
+    /// Its instances, with the indices of board and instance.
+    places: Vec<(usize, usize, &'a Instance)>,
+    stream: Stream,
+    arrivals: Arrivals,
+    /// How many requests.
+    requests: u64,
+    /// Nothing that arrives before this is counted (s).
+    from: f64,
+}
+
+/// What is offered to a service, by its index; nothing where it has no instance or no rate.
+fn offered<'a>(plan: &'a Plan, lane: usize, options: &Options) -> Option<Offered<'a>> {
+    let service = plan.services.get(lane)?;
+    let places: Vec<(usize, usize, &Instance)> = plan
+        .gpus
+        .iter()
+        .enumerate()
+        .flat_map(|(g, gpu)| gpu.instances.iter().enumerate().map(move |(i, instance)| (g, i, instance)))
+        .filter(|(_, _, i)| i.service == service.name && i.rate_rps > 0.0 && !i.batch_times_ms.is_empty())
+        .collect();
+    let rate = service.rate_rps * options.load.unwrap_or(1.0);
+    if places.is_empty() || !(rate > 0.0 && rate.is_finite()) {
+        return None;
+    }
+    let requests = options
+        .requests
+        .unwrap_or_else(|| options.duration.map_or(100_000, |d| (d * rate).ceil().max(1.0) as u64));
+    let arrivals = options
+        .arrivals
+        .get(&service.name)
+        .cloned()
+        .or_else(|| arrivals_from_words(&service.arrivals))
+        .unwrap_or(Arrivals::Poisson);
+    let trace = options.traces.get(&service.name).map(Vec::as_slice);
+    let stream = Stream::new(&arrivals, trace, rate, options.seed, lane as u64);
+    Some(Offered { places, stream, arrivals, requests, from: requests as f64 * WARM_UP / rate })
+}
+
+/// When one service's requests arrive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceArrivals {
+    /// Its name.
+    pub name: String,
+    /// When (s), in order.
+    pub at: Vec<f64>,
+    /// Requests that arrive before this only fill the queues, and are not counted (s).
+    pub from: f64,
+}
+
+/// The very arrivals that [`simulate`] sees with the same options, so that they can be sent to something real.
+/// Services without an instance have none.
+#[must_use]
+pub fn arrivals(plan: &Plan, options: &Options) -> Vec<ServiceArrivals> {
+    let of = |(lane, service): (usize, &ent_plan::plan::Service)| {
+        let name = service.name.clone();
+        let Some(Offered { places, mut stream, arrivals, requests, from }) = offered(plan, lane, options) else {
+            return ServiceArrivals { name, at: Vec::new(), from: 0.0 };
+        };
+        let mut router = Router::new(places.iter().map(|(_, _, i)| i.rate_rps), &arrivals);
+        let mut next = || {
+            let at = stream.next_arrival();
+            // Routing draws from the same source between two arrivals.
+            let _ = router.choose(&mut stream);
+            at
+        };
+        ServiceArrivals { name, at: (0..requests).map(|_| next()).collect(), from }
+    };
+    plan.services.iter().enumerate().map(of).collect()
+}
+
 /// Simulates a plan. Services without an instance are reported with no requests and no attainment.
 #[must_use]
 pub fn simulate(plan: &Plan, options: &Options) -> Simulation {
     let mut instances = Vec::new();
     let mut services = Vec::new();
-    let load = options.load.unwrap_or(1.0);
     let times: Vec<Vec<Vec<f64>>> = plan
         .gpus
         .iter()
         .map(|g| g.instances.iter().map(|i| i.batch_times_ms.iter().map(|t| t * 1e-3).collect()).collect())
         .collect();
     for (lane, service) in plan.services.iter().enumerate() {
-        let places: Vec<(usize, usize, &Instance)> = plan
-            .gpus
-            .iter()
-            .enumerate()
-            .flat_map(|(g, gpu)| gpu.instances.iter().enumerate().map(move |(i, instance)| (g, i, instance)))
-            .filter(|(_, _, i)| i.service == service.name && i.rate_rps > 0.0 && !i.batch_times_ms.is_empty())
-            .collect();
         let bound = service.promised_latency_ms * 1e-3;
-        let rate = service.rate_rps * load;
-        if places.is_empty() || !(rate > 0.0 && rate.is_finite()) {
+        let Some(Offered { places, mut stream, arrivals, requests, from }) = offered(plan, lane, options) else {
             services.push(unserved(service));
             continue;
-        }
-        let requests = options
-            .requests
-            .unwrap_or_else(|| options.duration.map_or(100_000, |d| (d * rate).ceil().max(1.0) as u64));
-        let arrivals = options
-            .arrivals
-            .get(&service.name)
-            .cloned()
-            .or_else(|| arrivals_from_words(&service.arrivals))
-            .unwrap_or(Arrivals::Poisson);
-        let trace = options.traces.get(&service.name).map(Vec::as_slice);
-        let mut stream = Stream::new(&arrivals, trace, rate, options.seed, lane as u64);
-        let from = requests as f64 * WARM_UP / rate;
+        };
         let mut executors: Vec<Executors<'_>> = places
             .iter()
             .map(|(g, i, instance)| {

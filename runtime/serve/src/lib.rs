@@ -6,6 +6,7 @@
 
 pub mod deployment;
 pub mod gateway;
+pub mod load;
 pub mod protocol;
 pub mod queue;
 pub mod supervisor;

@@ -302,6 +302,22 @@ impl Supervisor {
                 });
                 Answer::Reloaded(reloaded)
             }
+            Question::Vacate { replicas } => {
+                let Ok(_turn) = self.changing.try_lock() else {
+                    return Answer::Refused { reason: "it is just changing or ending".to_owned() };
+                };
+                let is_one = |key: &Key| match key {
+                    Key::Worker { replica, .. } => replicas.contains(replica),
+                    Key::Mps(_) => false,
+                };
+                let keys: Vec<Key> = self.fleet.keys().into_iter().filter(is_one).collect();
+                self.fleet.end(&keys).await;
+                // A daemon whose device goes is of no use without it, and holds it.
+                let deployment = self.deployment.lock().clone();
+                let daemons = self.idle_daemons(&deployment);
+                self.fleet.end(&daemons).await;
+                Answer::Vacated
+            }
             Question::Drain { patience_s } => {
                 let patience = Duration::try_from_secs_f64(patience_s).unwrap_or(self.settings.drain);
                 self.ending.send_replace(Some(patience));
@@ -372,6 +388,19 @@ impl Supervisor {
                 Reloaded { is_done: false, reason: Some(error.to_string()), replicas, paused }
             }
         }
+    }
+
+    /// MPS daemons of devices that no worker is on.
+    fn idle_daemons(&self, deployment: &Deployment) -> Vec<Key> {
+        let keys = self.fleet.keys();
+        let all = || deployment.services.iter().flat_map(|s| &s.replicas);
+        let is_idle = |key: &&Key| match key {
+            Key::Mps(on) => !all()
+                .filter(|r| launch::device(r) == Some(on))
+                .any(|r| keys.iter().any(|key| key.is_of(&r.id, r.epoch))),
+            Key::Worker { .. } => false,
+        };
+        keys.iter().filter(is_idle).cloned().collect()
     }
 
     /// Replicas of these workers, with what the workers said.

@@ -3,9 +3,11 @@
 //! A plan file is applied as it is. A spec is planned, shown, and applied after a `yes`.
 
 use super::canvas_out;
+use super::deployment::{Artifacts, are_there, artifacts, artifacts_of, deployment};
 use super::kept;
+use super::serving::Serving;
 use super::steps::{Steps, Strictness};
-use super::transaction::{Run, locked, none_open, start, tell_line};
+use super::transaction::{After, Run, locked, none_open, start, tell_line};
 use super::wanted::{Asked, Wanted};
 use crate::arguments::{Apply, Told};
 use crate::exit::{Exit, Stop, Trouble};
@@ -13,7 +15,7 @@ use crate::machine::{self, Machine};
 use crate::render::{self, changes::Shown};
 use crate::report::machine::{ShownStep, What, bound};
 use crate::terminal::{Terminal, Verbosity};
-use ent_machine::apply::{Request, apply};
+use ent_machine::apply::{Outcome, Request, apply};
 use ent_machine::journal::Transaction;
 use ent_machine::persist;
 use ent_machine::preflight::{Allowed, blast_radius};
@@ -63,7 +65,8 @@ fn wanted(file: &str, arguments: &Apply, terminal: &Terminal) -> Result<Exit, St
         Ok(wanted) => wanted,
         Err(exit) => return Ok(exit),
     };
-    carry_out(wanted, needs_yes, Strictness::AsPlanned, arguments, terminal)
+    let artifacts = artifacts(wanted.plan.plan());
+    carry_out(wanted, &artifacts, needs_yes, Strictness::AsPlanned, arguments, terminal)
 }
 
 /// The plan that was applied last, once more.
@@ -73,12 +76,20 @@ fn again(arguments: &Apply, terminal: &Terminal) -> Result<Exit, Stop> {
     let store = machine::store_of(&arguments.machine, &machine.library);
     let (plan, node) = kept::last(&store)?;
     let wanted = Wanted { plan, node, machine, observed };
-    carry_out(wanted, false, Strictness::AnyState, arguments, terminal)
+    let artifacts = last_artifacts(store.folder());
+    carry_out(wanted, &artifacts, false, Strictness::AnyState, arguments, terminal)
+}
+
+/// The files of the networks of what was served last.
+fn last_artifacts(folder: &std::path::Path) -> Artifacts {
+    let last = ent_serve::supervisor::deployment(folder).ok().flatten();
+    last.map(|last| artifacts_of(&last)).unwrap_or_default()
 }
 
 /// Under the lock: looks again, shows the steps, asks where it must, and takes them.
 fn carry_out(
     mut wanted: Wanted,
+    artifacts: &Artifacts,
     needs_yes: bool,
     strictness: Strictness,
     arguments: &Apply,
@@ -89,6 +100,15 @@ fn carry_out(
     none_open(&store)?;
     // Planning took its time; what was seen before the lock is of no worth.
     wanted.observed = wanted.machine.observe()?;
+    let serving = if arguments.no_serve {
+        None
+    } else {
+        let library = &wanted.machine.library;
+        let serving = Serving::of(&arguments.machine, library, &arguments.gateway, true)?;
+        serving.without_ours(&mut wanted.observed);
+        are_there(artifacts, &wanted.observed)?;
+        Some(serving)
+    };
     let state = store.state().map_err(|error| machine::store(&error))?;
     let allowed = Allowed { reset: arguments.change.allow_reset };
     let steps = Steps::between(&wanted, &state, allowed, strictness)?;
@@ -103,10 +123,18 @@ fn carry_out(
         return Err(Stop::World(steps.refusals));
     }
     let n_steps = steps.changes.steps.len();
-    if needs_yes && n_steps > 0 && !is_yes(n_steps, terminal) {
+    let is_change = n_steps > 0 || serving.as_ref().is_some_and(|serving| {
+        // Without steps the machine is what it will be, and so what would run is known.
+        let plan = wanted.plan.plan();
+        let made = deployment(plan, &wanted.node, &wanted.observed, &state, artifacts);
+        made.map_or(true, |made| serving.would_change(&made))
+    });
+    if needs_yes && is_change && !is_yes(n_steps, terminal) {
         terminal.message("not applied: nothing was changed\n");
         return Ok(Exit::Unchanged);
     }
+    // What holds until then is what runs again if the machine goes back.
+    let last = kept::last(&store).ok();
     kept::keep(&store, &state, &wanted.plan)?;
     let checksum = wanted.plan.plan().checksum.clone();
     if !is_told {
@@ -121,8 +149,11 @@ fn carry_out(
             },
         );
     }
+    if let Some(serving) = &serving {
+        serving.vacate(&steps.changes, terminal)?;
+    }
     let run = Run { word: "apply", machine: &wanted.machine, store: &store, change: &arguments.change };
-    let exit = run.carry_out(terminal, n_steps, |means| {
+    let work = |means: &mut ent_machine::apply::Means<'_>| {
         let request = Request {
             transaction: Transaction::Apply,
             plan: checksum.as_deref(),
@@ -132,7 +163,21 @@ fn carry_out(
             changes: &steps.changes,
         };
         apply(means, &request)
-    });
+    };
+    let then = |outcome| {
+        let Some(serving) = &serving else { return After::default() };
+        let last_artifacts = last_artifacts(store.folder());
+        let (plan, artifacts) = match (outcome, &last) {
+            (Outcome::Done, _) => (Some((wanted.plan.plan(), wanted.node.as_str())), artifacts),
+            (Outcome::RolledBack | Outcome::Unchanged, Some((plan, node))) => {
+                (Some((plan.plan(), node.as_str())), &last_artifacts)
+            }
+            (Outcome::RolledBack | Outcome::Unchanged, None) | (Outcome::Open, _) => (None, artifacts),
+        };
+        let again = outcome != Outcome::Done;
+        serving.after(plan, again, &wanted.machine, &store, artifacts, arguments.change.format, terminal)
+    };
+    let exit = run.carry_out_then(terminal, n_steps, work, then);
     Ok(if exit == Exit::Done { persisted(arguments, &wanted.machine, &store, terminal) } else { exit })
 }
 

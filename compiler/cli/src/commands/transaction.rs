@@ -74,6 +74,15 @@ pub(super) fn start(
     Ok(())
 }
 
+/// What came of what was done once a transaction was over.
+#[derive(Debug, Default)]
+pub(super) struct After {
+    /// What is wrong.
+    pub(super) troubles: Vec<Trouble>,
+    /// What is well, drawn.
+    pub(super) text: String,
+}
+
 /// A transaction to be carried out.
 pub(super) struct Run<'a> {
     /// `apply`, `resume`, `rollback`, `destroy`.
@@ -97,6 +106,18 @@ impl Run<'_> {
         n_steps: usize,
         work: impl FnOnce(&mut Means<'_>) -> Ended,
     ) -> Exit {
+        self.carry_out_then(terminal, n_steps, work, |_| After::default())
+    }
+
+    /// The same, with something to do once the machine is as it is to be, or as it was: what is said of that is
+    /// part of how it ended.
+    pub(super) fn carry_out_then(
+        &self,
+        terminal: &Terminal,
+        n_steps: usize,
+        work: impl FnOnce(&mut Means<'_>) -> Ended,
+        then: impl FnOnce(Outcome) -> After,
+    ) -> Exit {
         crate::bug::processing("journal");
         let mut teller = Teller::new(self.change.format, terminal, n_steps);
         crate::interrupt::is_changing(Some(self.store.folder().join("journal.jsonl").display().to_string()));
@@ -111,12 +132,23 @@ impl Run<'_> {
         });
         crate::interrupt::is_changing(None);
         teller.finish();
-        self.conclude(&report, result.err().as_ref(), terminal)
+        let after = then(report.outcome);
+        self.conclude(&report, result.err().as_ref(), &after, terminal)
     }
 
     /// Says how it ended.
-    fn conclude(&self, report: &Report, error: Option<&ApplyError>, terminal: &Terminal) -> Exit {
-        let exit = exit(report.outcome, error);
+    fn conclude(
+        &self,
+        report: &Report,
+        error: Option<&ApplyError>,
+        after: &After,
+        terminal: &Terminal,
+    ) -> Exit {
+        let exit = match exit(report.outcome, error) {
+            // The machine is as wished, and what is to run on it does not.
+            Exit::Done if !after.troubles.is_empty() => Exit::Partly,
+            exit => exit,
+        };
         let troubles = error.map(machine::failed).unwrap_or_default();
         match self.change.format {
             Told::JsonLines => {
@@ -135,7 +167,7 @@ impl Run<'_> {
                         not_started: steps(&report.not_started),
                         journal: has_journal.then(|| report.journal.display().to_string()),
                         notes: report.notes.clone(),
-                        diagnostics: troubles.iter().map(shown).collect(),
+                        diagnostics: troubles.iter().chain(&after.troubles).map(shown).collect(),
                     },
                 );
             }
@@ -147,6 +179,10 @@ impl Run<'_> {
                     let _ignored = terminal.result(&text);
                 } else {
                     terminal.message(&text);
+                }
+                let _ignored = terminal.result(&after.text);
+                for trouble in &after.troubles {
+                    terminal.message(&super::told(trouble));
                 }
             }
         }

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// The file of the simulated library.
 const SIMULATED: &str = "libent_nvml_sim.so";
 
+/// The worker's file.
+const WORKER: &str = "ent-worker";
+
 /// Names the folder of entc's own libraries.
 const FOLDER: &str = "ENTC_LIBDIR";
 
@@ -66,6 +69,23 @@ fn find() -> Result<PathBuf, Stop> {
             "no-library",
             format!("the simulated library {SIMULATED} is not in {}", looked.join(", ")),
             format!("build it with `cargo build --release -p ent-nvml-sim`, or name its folder in {FOLDER}"),
+        )
+        .into()
+    })
+}
+
+/// Finds the worker's executable, in the folders of libraries too: a package that has its own folder of
+/// executables that nobody calls by hand puts it there.
+pub(super) fn worker() -> Result<PathBuf, Stop> {
+    let folders = folders(std::env::var_os(FOLDER), std::env::current_exe().ok().as_deref());
+    // Of cargo's folders only the one with the executables has a worker by this name.
+    let mut all = folders.iter().map(|folder| folder.join(WORKER));
+    all.find(|file| file.is_file()).ok_or_else(|| {
+        let looked: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        Trouble::new(
+            "no-worker",
+            format!("the worker {WORKER} is not in {}", looked.join(", ")),
+            format!("build it with `cargo build --release -p {WORKER}`, name its folder in {FOLDER}, or apply with `--no-serve`"),
         )
         .into()
     })

@@ -135,3 +135,22 @@ fn a_service_without_instances_keeps_nothing() {
     let seen = simulate(&plan, &Options::default());
     assert!(seen.services.iter().all(|s| s.requests == 0 && !s.is_kept));
 }
+
+#[test]
+fn the_arrivals_that_are_told_are_those_that_are_simulated() {
+    for (process, words) in [(Arrivals::Poisson, "poisson"), (Arrivals::Uniform, "uniform")] {
+        let mut plan = plan_at_the_limit(&process, words, 3.0);
+        // A batch of one that takes no time: an answer then comes when its request does.
+        for instance in &mut plan.gpus[0].instances {
+            (instance.batch, instance.batch_times_ms, instance.max_wait_ms) = (1, vec![0.0], 0.0);
+        }
+        let options = Options { seed: 3, requests: Some(5000), ..Options::default() };
+        let told = &arrivals(&plan, &options)[0];
+        let seen = &simulate(&plan, &options).services[0];
+        assert_eq!(told.at.len(), 5000);
+        assert!(told.at.is_sorted());
+        let last = told.at.last().unwrap();
+        assert!((last - told.from - seen.seconds).abs() < 1e-9, "{last} {} {}", told.from, seen.seconds);
+        assert_eq!(told.at.iter().filter(|at| **at >= told.from).count() as u64, seen.requests);
+    }
+}

@@ -56,7 +56,22 @@ impl Client {
         match self.ask(&Question::Status, Duration::from_secs(10))? {
             Answer::Status(status) => Ok(*status),
             Answer::Refused { reason } => Err(io::Error::new(ErrorKind::PermissionDenied, reason)),
-            other @ (Answer::Reloaded(_) | Answer::Ending) => {
+            other @ (Answer::Reloaded(_) | Answer::Vacated | Answer::Ending) => {
+                Err(io::Error::new(ErrorKind::InvalidData, format!("an answer to no question: {other:?}")))
+            }
+        }
+    }
+
+    /// Has the workers of these replicas end, and waits until they are gone.
+    ///
+    /// # Errors
+    /// As [`Client::ask`]; also when it refuses.
+    pub fn vacate(&mut self, replicas: &[String]) -> io::Result<()> {
+        let question = Question::Vacate { replicas: replicas.to_vec() };
+        match self.ask(&question, Duration::from_secs(120))? {
+            Answer::Vacated => Ok(()),
+            Answer::Refused { reason } => Err(io::Error::new(ErrorKind::WouldBlock, reason)),
+            other @ (Answer::Status(_) | Answer::Reloaded(_) | Answer::Ending) => {
                 Err(io::Error::new(ErrorKind::InvalidData, format!("an answer to no question: {other:?}")))
             }
         }

@@ -21,6 +21,12 @@ pub enum Question {
     Status,
     /// Run what `deployment.next.json` says, or `deployment.json` where there is no such.
     Reload,
+    /// End the workers of these replicas, and return when they are gone: their devices are about to go. Their
+    /// requests go to other replicas of the service, or wait for the next reload.
+    Vacate {
+        /// Their places.
+        replicas: Vec<String>,
+    },
     /// Take no more requests, answer those that are there, and end.
     Drain {
         /// How long they may take (s).
@@ -38,6 +44,8 @@ pub enum Answer {
     Status(Box<Status>),
     /// What became of a reload.
     Reloaded(Reloaded),
+    /// The workers are gone.
+    Vacated,
     /// It is about to end.
     Ending,
     /// The question was not understood, or is not answered.

@@ -151,7 +151,7 @@ fn reload(
     let reloaded = match answer {
         Answer::Reloaded(reloaded) => reloaded,
         Answer::Refused { reason } => Reloaded::refused(reason),
-        other @ (Answer::Status(_) | Answer::Ending) => Reloaded::refused(format!("it answered {other:?}")),
+        other @ (Answer::Status(_) | Answer::Vacated | Answer::Ending) => Reloaded::refused(format!("it answered {other:?}")),
     };
     if !reloaded.is_done {
         let _ = std::fs::remove_file(next_path(folder));
@@ -258,7 +258,7 @@ pub fn stop(folder: &Path, patience: Duration) -> io::Result<bool> {
     let drain = Question::Drain { patience_s: patience.as_secs_f64() };
     match client.ask(&drain, Duration::from_secs(10))? {
         Answer::Refused { reason } => return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason)),
-        Answer::Ending | Answer::Status(_) | Answer::Reloaded(_) => {}
+        Answer::Ending | Answer::Status(_) | Answer::Vacated | Answer::Reloaded(_) => {}
     }
     // Its lock is the last thing that it gives up. Workers have their grace after the requests.
     let until = Instant::now() + patience + Duration::from_secs(60);
