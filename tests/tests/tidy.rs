@@ -46,6 +46,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("pest_derive", &["compiler/lang/src/parse"]),
     ("miette::", &["compiler/cli/src/render"]),
     ("plotters::", &["compiler/cli/src/render/comparison/picture.rs"]),
+    ("ratatui::", &["compiler/cli/src/render/top.rs"]),
     ("jiff::", &["compiler/performance/src/import"]),
     ("highs::", &["compiler/planner/src/solve"]),
     ("highs_sys::", &["compiler/planner/src/solve"]),

@@ -43,6 +43,7 @@ mod wanted;
 pub(crate) use bench::{BenchedService, Benchmark, Threefold};
 pub(crate) use compare::{AtLoad, Comparison, Judged};
 pub(crate) use replay::{Replay, ReplayedService};
+pub(crate) use top::{BoardRow, ServiceRow, View};
 
 /// Carries out a command line.
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {

@@ -21,5 +21,6 @@ pub(crate) mod serving;
 pub(crate) mod simulation;
 pub(crate) mod symbols;
 pub(crate) mod table;
+pub(crate) mod top;
 pub(crate) mod totals;
 pub(crate) mod transaction;

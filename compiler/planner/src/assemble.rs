@@ -10,8 +10,8 @@ use ent_lang::program::{Arrivals, UnusedBoards};
 use ent_performance::operate::operate;
 use ent_performance::{PerformanceSet, PointKey, Prediction};
 use ent_plan::plan::{
-    Accounting, FORMAT_VERSION, Gpu, Instance, LatencyRule, Limit, Metric, Metrics, ModelFile, OPTIMAL_GAP, Objective,
-    Plan, Service, Sharing, Status, Unused, gap,
+    Accounting, FORMAT_VERSION, Gpu, Instance, LatencyRule, Limit, Metric, Metrics, ModelFile, OPTIMAL_GAP,
+    Objective, Plan, Service, Sharing, Status, Unused, gap,
 };
 use ent_plan::units::Megahertz;
 use std::collections::BTreeSet;

@@ -15,7 +15,7 @@ mod pace;
 mod request;
 mod tally;
 
-pub use request::{Body, body, metadata};
+pub use request::{Body, body, get, metadata};
 
 use connection::Pool;
 use tally::Tally;
@@ -134,7 +134,7 @@ pub struct Progress {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// Nobody listens there.
-    #[error("no gateway answers at {address}: {source}")]
+    #[error("nobody answers at {address}: {source}")]
     Unreachable {
         /// Where.
         address: SocketAddr,

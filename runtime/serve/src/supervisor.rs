@@ -38,7 +38,7 @@ mod watts;
 
 pub use client::Client;
 pub use control::{Answer, Question};
-pub use folder::{deployment, deployment_path, log_path, next_path};
+pub use folder::{deployment, deployment_path, forget, log_path, next_path, write_down};
 pub use launch::number;
 pub use start::{NotServing, Report, Start, start_or_reload, stop};
 pub use status::{OtherStatus, Phase, ReplicaStatus, Status};
@@ -167,8 +167,11 @@ pub fn run(
     folder::make(&settings.folder)?;
     let lock = Lock::take(&settings.folder)?;
     let path = log_path(&settings.folder);
-    let log = Log::open(&path, settings.is_watched)
-        .map_err(|source| SupervisorError::File { what: "write", path, source })?;
+    let log = Log::open(&path, settings.is_watched).map_err(|source| SupervisorError::File {
+        what: "write",
+        path,
+        source,
+    })?;
     let log = Arc::new(log);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(serve(settings, meter, &log, started));
@@ -247,7 +250,8 @@ async fn serve(
 fn listen(folder: &Path) -> Result<UnixListener, SupervisorError> {
     use std::os::unix::fs::PermissionsExt;
     let address = Address::of(folder, folder::CONTROL)?;
-    let fail = |source| SupervisorError::File { what: "listen on", path: folder.join(folder::CONTROL), source };
+    let fail =
+        |source| SupervisorError::File { what: "listen on", path: folder.join(folder::CONTROL), source };
     match std::fs::remove_file(&address.path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(fail(error)),
         Ok(()) | Err(_) => {}
@@ -259,7 +263,8 @@ fn listen(folder: &Path) -> Result<UnixListener, SupervisorError> {
 
 fn shown(addresses: &Addresses) -> String {
     let one = |word: &str, at: &Option<std::net::SocketAddr>| at.map(|at| format!("{word} {at}"));
-    let all = [one("http", &addresses.http), one("grpc", &addresses.grpc), one("metrics", &addresses.metrics)];
+    let all =
+        [one("http", &addresses.http), one("grpc", &addresses.grpc), one("metrics", &addresses.metrics)];
     all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -340,7 +345,9 @@ impl Supervisor {
         };
         let next = match wanted {
             Ok(Some(next)) => next,
-            Ok(None) => return Reloaded::refused(format!("there is no deployment in `{}`", folder.display())),
+            Ok(None) => {
+                return Reloaded::refused(format!("there is no deployment in `{}`", folder.display()));
+            }
             Err(error) => return Reloaded::refused(error.to_string()),
         };
         let present = self.deployment.lock().clone();
@@ -348,8 +355,11 @@ impl Supervisor {
         let there = self.fleet.keys();
         let leaving: Vec<Key> = there.iter().filter(|key| !programs.contains_key(key)).cloned().collect();
         let in_the_way = in_the_way(&present, &next);
-        let evicted: Vec<Key> =
-            there.iter().filter(|key| in_the_way.iter().any(|(_, r)| key.is_of(&r.id, r.epoch))).cloned().collect();
+        let evicted: Vec<Key> = there
+            .iter()
+            .filter(|key| in_the_way.iter().any(|(_, r)| key.is_of(&r.id, r.epoch)))
+            .cloned()
+            .collect();
         let paused = paused(&present, &next, &in_the_way);
         self.fleet.last(&leaving);
         // Their replicas stay until the new ones are ready: what comes meanwhile waits there.
@@ -437,9 +447,7 @@ fn paused(
     let is_paused = |service: &&crate::deployment::Service| {
         let stays = next.services.iter().any(|s| s.name == service.name);
         let replicas = &service.replicas;
-        stays
-            && !replicas.is_empty()
-            && replicas.iter().all(|r| going.contains(&(r.id.as_str(), r.epoch)))
+        stays && !replicas.is_empty() && replicas.iter().all(|r| going.contains(&(r.id.as_str(), r.epoch)))
     };
     present.services.iter().filter(is_paused).map(|s| s.name.clone()).collect()
 }

@@ -158,6 +158,9 @@ pub(crate) struct Apply {
     /// Change the machine only: start nothing on it, and leave what runs alone.
     #[arg(long, env = "ENTC_NO_SERVE", value_parser = clap::builder::FalseyValueParser::new())]
     pub(crate) no_serve: bool,
+    /// Write down what is to be served, and leave it to another service manager to run `entc serve`.
+    #[arg(long, conflicts_with = "no_serve")]
+    pub(crate) deploy_only: bool,
     /// Apply a spec's plan without asking.
     #[arg(long)]
     pub(crate) auto_approve: bool,
@@ -209,6 +212,9 @@ pub(crate) struct Destroy {
     /// Do not ask.
     #[arg(long)]
     pub(crate) auto_approve: bool,
+    /// Change the machine only: leave what runs on it alone.
+    #[arg(long, env = "ENTC_NO_SERVE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) no_serve: bool,
     /// The folder of the unit that `entc apply --persist` installed.
     #[arg(long, value_name = "DIR", default_value = "/etc/systemd/system")]
     pub(crate) unit_dir: PathBuf,

@@ -154,7 +154,9 @@ pub(crate) struct Bench {
 
 /// `entc top`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  entc top\n  entc top --once\n  entc top --url http://gpu-1:8002/metrics")]
+#[command(
+    after_help = "Examples:\n  entc top\n  entc top --once\n  entc top --url http://gpu-1:8002/metrics"
+)]
 pub(crate) struct Top {
     /// Which machine.
     #[command(flatten)]
@@ -162,6 +164,9 @@ pub(crate) struct Top {
     /// Where the metrics are; those of the supervisor that runs when not given.
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
+    /// A file with the token that they want.
+    #[arg(long, value_name = "FILE", env = "ENTC_TOKEN_FILE")]
+    pub(crate) token_file: Option<PathBuf>,
     /// How often to look.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = values::time_limit)]
     pub(crate) every: Duration,
@@ -169,4 +174,3 @@ pub(crate) struct Top {
     #[arg(long)]
     pub(crate) once: bool,
 }
-

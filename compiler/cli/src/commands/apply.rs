@@ -3,9 +3,10 @@
 //! A plan file is applied as it is. A spec is planned, shown, and applied after a `yes`.
 
 use super::canvas_out;
-use super::deployment::{Artifacts, are_there, artifacts, artifacts_of, deployment};
+use super::deployment::{Artifacts, are_there, artifacts, deployment};
 use super::kept;
-use super::serving::Serving;
+use super::serve::command;
+use super::serving::{Missing, Serving, last_artifacts};
 use super::steps::{Steps, Strictness};
 use super::transaction::{After, Run, locked, none_open, start, tell_line};
 use super::wanted::{Asked, Wanted};
@@ -76,14 +77,9 @@ fn again(arguments: &Apply, terminal: &Terminal) -> Result<Exit, Stop> {
     let store = machine::store_of(&arguments.machine, &machine.library);
     let (plan, node) = kept::last(&store)?;
     let wanted = Wanted { plan, node, machine, observed };
-    let artifacts = last_artifacts(store.folder());
+    let kept = last_artifacts(store.folder());
+    let artifacts = if kept.is_empty() { artifacts(wanted.plan.plan()) } else { kept };
     carry_out(wanted, &artifacts, false, Strictness::AnyState, arguments, terminal)
-}
-
-/// The files of the networks of what was served last.
-fn last_artifacts(folder: &std::path::Path) -> Artifacts {
-    let last = ent_serve::supervisor::deployment(folder).ok().flatten();
-    last.map(|last| artifacts_of(&last)).unwrap_or_default()
 }
 
 /// Under the lock: looks again, shows the steps, asks where it must, and takes them.
@@ -104,7 +100,9 @@ fn carry_out(
         None
     } else {
         let library = &wanted.machine.library;
-        let serving = Serving::of(&arguments.machine, library, &arguments.gateway, true)?;
+        let gateway = &arguments.gateway;
+        let missing = if arguments.deploy_only { Missing::WriteDown } else { Missing::Start };
+        let serving = Serving::of(&arguments.machine, library, Some(gateway), gateway.readiness, missing)?;
         serving.without_ours(&mut wanted.observed);
         are_there(artifacts, &wanted.observed)?;
         Some(serving)
@@ -123,18 +121,17 @@ fn carry_out(
         return Err(Stop::World(steps.refusals));
     }
     let n_steps = steps.changes.steps.len();
-    let is_change = n_steps > 0 || serving.as_ref().is_some_and(|serving| {
-        // Without steps the machine is what it will be, and so what would run is known.
-        let plan = wanted.plan.plan();
-        let made = deployment(plan, &wanted.node, &wanted.observed, &state, artifacts);
-        made.map_or(true, |made| serving.would_change(&made))
-    });
+    let is_change = n_steps > 0
+        || serving.as_ref().is_some_and(|serving| {
+            // Without steps the machine is what it will be, and so what would run is known.
+            let plan = wanted.plan.plan();
+            let made = deployment(plan, &wanted.node, &wanted.observed, &state, artifacts);
+            made.map_or(true, |made| serving.would_change(&made))
+        });
     if needs_yes && is_change && !is_yes(n_steps, terminal) {
         terminal.message("not applied: nothing was changed\n");
         return Ok(Exit::Unchanged);
     }
-    // What holds until then is what runs again if the machine goes back.
-    let last = kept::last(&store).ok();
     kept::keep(&store, &state, &wanted.plan)?;
     let checksum = wanted.plan.plan().checksum.clone();
     if !is_told {
@@ -166,16 +163,16 @@ fn carry_out(
     };
     let then = |outcome| {
         let Some(serving) = &serving else { return After::default() };
-        let last_artifacts = last_artifacts(store.folder());
-        let (plan, artifacts) = match (outcome, &last) {
-            (Outcome::Done, _) => (Some((wanted.plan.plan(), wanted.node.as_str())), artifacts),
-            (Outcome::RolledBack | Outcome::Unchanged, Some((plan, node))) => {
-                (Some((plan.plan(), node.as_str())), &last_artifacts)
+        let (machine, format) = (&wanted.machine, arguments.change.format);
+        match outcome {
+            Outcome::Done => {
+                let plan = wanted.plan.plan();
+                serving.after(plan, &wanted.node, machine, &store, artifacts, format, terminal)
             }
-            (Outcome::RolledBack | Outcome::Unchanged, None) | (Outcome::Open, _) => (None, artifacts),
-        };
-        let again = outcome != Outcome::Done;
-        serving.after(plan, again, &wanted.machine, &store, artifacts, arguments.change.format, terminal)
+            Outcome::RolledBack | Outcome::Unchanged | Outcome::Open => {
+                serving.settle(outcome, machine, &store, format, terminal)
+            }
+        }
     };
     let exit = run.carry_out_then(terminal, n_steps, work, then);
     Ok(if exit == Exit::Done { persisted(arguments, &wanted.machine, &store, terminal) } else { exit })
@@ -200,7 +197,15 @@ fn go_on(arguments: &Apply, terminal: &Terminal) -> Result<Exit, Stop> {
     let machine = Machine::of(&arguments.machine.library)?;
     let folder = machine::state_folder(&arguments.machine, &machine.library);
     let store = locked(&folder, arguments.change.lock_timeout)?;
-    let observed = machine.observe()?;
+    let mut observed = machine.observe()?;
+    let serving = if arguments.no_serve {
+        None
+    } else {
+        let readiness = arguments.gateway.readiness;
+        let serving = Serving::of(&arguments.machine, &machine.library, None, readiness, Missing::Leave)?;
+        serving.without_ours(&mut observed);
+        Some(serving)
+    };
     let state = store.state().map_err(|error| machine::store(&error))?;
     let changes = resume::preview(&store, &observed).map_err(|error| Stop::World(machine::failed(&error)))?;
     let shown = Shown {
@@ -213,8 +218,15 @@ fn go_on(arguments: &Apply, terminal: &Terminal) -> Result<Exit, Stop> {
         warnings: &[],
     };
     start("resume", &arguments.change, &shown, terminal)?;
+    if let Some(serving) = &serving {
+        serving.vacate(&changes, terminal)?;
+    }
     let run = Run { word: "resume", machine: &machine, store: &store, change: &arguments.change };
-    Ok(run.carry_out(terminal, changes.steps.len(), resume::resume))
+    let then = |outcome| match &serving {
+        Some(serving) => serving.settle(outcome, &machine, &store, arguments.change.format, terminal),
+        None => After::default(),
+    };
+    Ok(run.carry_out_then(terminal, changes.steps.len(), resume::resume, then))
 }
 
 /// Refuses a unit that could not be installed, before anything is changed.
@@ -235,10 +247,21 @@ fn persisted(arguments: &Apply, machine: &Machine, store: &Locked, terminal: &Te
     if !arguments.persist {
         return Exit::Done;
     }
-    match persist::install(&arguments.unit_dir, &reassertion(arguments, machine, store)) {
-        Ok(path) => {
+    let folder = &arguments.unit_dir;
+    let serve = || {
+        let words = command(&arguments.machine, &machine.library, &arguments.gateway, false);
+        let words: Vec<String> = words.into_iter().map(|w| w.to_string_lossy().into_owned()).collect();
+        persist::install_serving(folder, &words)
+    };
+    let installed = persist::install(folder, &reassertion(arguments, machine, store))
+        .and_then(|path| if arguments.no_serve { Ok(vec![path]) } else { Ok(vec![path, serve()?]) });
+    match installed {
+        Ok(paths) => {
             if terminal.verbosity > Verbosity::Quiet {
-                terminal.message(&format!("installed {}: applied again after every boot\n", path.display()));
+                let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                let what = if arguments.no_serve { "applied" } else { "applied and served" };
+                terminal
+                    .message(&format!("installed {}: {what} again after every boot\n", paths.join(" and ")));
             }
             Exit::Done
         }
@@ -268,5 +291,7 @@ fn reassertion(arguments: &Apply, machine: &Machine, store: &Locked) -> Vec<Stri
     if arguments.change.allow_reset {
         words.push("--allow-reset".to_owned());
     }
+    // Another unit serves.
+    words.push(if arguments.no_serve { "--no-serve" } else { "--deploy-only" }.to_owned());
     words
 }

@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &Bench, terminal: &Terminal) -> Result<Exit, Stop> 
     let target = target(arguments, before.as_ref(), &folder)?;
     let options = Options {
         seed: arguments.seed,
-        duration: Some(arguments.duration.as_secs_f64()),
+        until: Some(arguments.duration.as_secs_f64()),
         arrivals: traces.keys().map(|name| (name.clone(), Arrivals::Trace { file: String::new() })).collect(),
         traces,
         load: Some(arguments.load.1),
@@ -193,13 +193,14 @@ fn target(arguments: &Bench, status: Option<&Status>, folder: &Path) -> Result<T
 }
 
 /// `http://host:port` → an address, and what the `Host` header says.
-fn resolve(url: &str) -> Result<(SocketAddr, String), Stop> {
+pub(super) fn resolve(url: &str) -> Result<(SocketAddr, String), Stop> {
     let usage = |message: String| Stop::Refused {
         code: "usage",
         message,
         help: Some("write it like `http://127.0.0.1:8000`".to_owned()),
     };
-    let rest = url.strip_prefix("http://").ok_or_else(|| usage(format!("`{url}` is no `http://` address")))?;
+    let rest =
+        url.strip_prefix("http://").ok_or_else(|| usage(format!("`{url}` is no `http://` address")))?;
     let authority = rest.split('/').next().unwrap_or_default();
     let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let with_port = if has_port { authority.to_owned() } else { format!("{authority}:80") };
@@ -213,13 +214,12 @@ fn streams(plan: &Plan, options: &Options, chosen: &[String], target: &Target) -
     let mut streams = Vec::new();
     for (service, told) in plan.services.iter().zip(arrivals(plan, options)) {
         let is_chosen = chosen.is_empty() || chosen.contains(&service.name);
-        if told.at.is_empty() || !is_chosen {
+        if service.rate_rps <= 0.0 || !is_chosen {
             continue;
         }
         let metadata = load::metadata(target, &service.name).map_err(|error| not_sent(&error))?;
-        let body = load::body(&metadata).map_err(|reason| {
-            not_sent(&LoadError::Service { service: service.name.clone(), reason })
-        })?;
+        let body = load::body(&metadata)
+            .map_err(|reason| not_sent(&LoadError::Service { service: service.name.clone(), reason }))?;
         streams.push(Stream {
             service: service.name.clone(),
             body,

@@ -96,11 +96,7 @@ pub(super) fn deployment(
         let artifact = artifacts.get(&name).filter(|_| !observed.is_simulated);
         Some(Service {
             name: service.name.clone(),
-            model: Model {
-                artifact: artifact.map(|path| path.display().to_string()),
-                name,
-                signature: None,
-            },
+            model: Model { artifact: artifact.map(|path| path.display().to_string()), name, signature: None },
             percentile: service.percentile,
             promised_latency_ms: service.promised_latency_ms,
             arrivals: service.arrivals.clone(),
@@ -294,7 +290,8 @@ mod tests {
         let node = plan.gpus[0].node.clone();
         let observed = machine(vec![there("1g.10gb", 0), there("2g.20gb", 2)], true);
         let state = state(vec![ours("1g.10gb", 0, "a")]);
-        let Err(Stop::World(troubles)) = deployment(&plan, &node, &observed, &state, &Artifacts::new()) else {
+        let Err(Stop::World(troubles)) = deployment(&plan, &node, &observed, &state, &Artifacts::new())
+        else {
             panic!()
         };
         assert!(troubles[0].message.contains("1g.10gb of `b`"), "{troubles:?}");
@@ -309,7 +306,8 @@ mod tests {
         let model = plan.gpus[0].instances[0].model.clone();
         let artifacts: Artifacts = [(model, PathBuf::from("/models/net.pt"))].into();
         let of = |simulated| {
-            let made = deployment(&plan, &node, &machine(instances(), simulated), &state, &artifacts).unwrap();
+            let made =
+                deployment(&plan, &node, &machine(instances(), simulated), &state, &artifacts).unwrap();
             (made.services[0].replicas[0].executor, made.services[0].model.artifact.clone())
         };
         assert_eq!(of(true), (Executor::Modelled, None));

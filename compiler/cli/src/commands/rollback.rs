@@ -1,6 +1,7 @@
 //! `entc rollback`: the last journal → the machine as it was before.
 
-use super::transaction::{Run, locked, start};
+use super::serving::{Missing, Serving};
+use super::transaction::{After, Run, locked, start};
 use crate::arguments::Rollback;
 use crate::exit::{Exit, Stop};
 use crate::machine::{self, Machine};
@@ -15,7 +16,15 @@ pub(super) fn run(arguments: &Rollback, terminal: &Terminal) -> Result<Exit, Sto
     let machine = Machine::of(&arguments.machine.library)?;
     let folder = machine::state_folder(&arguments.machine, &machine.library);
     let store = locked(&folder, arguments.change.lock_timeout)?;
-    let observed = machine.observe()?;
+    let mut observed = machine.observe()?;
+    let serving = if arguments.no_serve {
+        None
+    } else {
+        let readiness = arguments.readiness;
+        let serving = Serving::of(&arguments.machine, &machine.library, None, readiness, Missing::Leave)?;
+        serving.without_ours(&mut observed);
+        Some(serving)
+    };
     let state = store.state().map_err(|error| machine::store(&error))?;
     let (changes, notes) =
         rollback::preview(&store, &observed).map_err(|error| Stop::World(machine::failed(&error)))?;
@@ -32,7 +41,15 @@ pub(super) fn run(arguments: &Rollback, terminal: &Terminal) -> Result<Exit, Sto
     for note in notes {
         terminal.message(&format!("note: {note}\n"));
     }
+    if let Some(serving) = &serving {
+        serving.vacate(&changes, terminal)?;
+    }
     let run = Run { word: "rollback", machine: &machine, store: &store, change: &arguments.change };
     let n_steps = changes.steps.len();
-    Ok(run.carry_out(terminal, n_steps, |means| rollback::rollback(means, arguments.without_lost)))
+    let work = |means: &mut ent_machine::apply::Means<'_>| rollback::rollback(means, arguments.without_lost);
+    let then = |outcome| match &serving {
+        Some(serving) => serving.settle(outcome, &machine, &store, arguments.change.format, terminal),
+        None => After::default(),
+    };
+    Ok(run.carry_out_then(terminal, n_steps, work, then))
 }

@@ -83,17 +83,14 @@ fn unreachable(error: &std::io::Error) -> Stop {
 fn refused(answer: &Answer) -> Stop {
     let why = match answer {
         Answer::Refused { reason } => reason.clone(),
-        Answer::Status(_) | Answer::Reloaded(_) | Answer::Vacated | Answer::Ending => "its answer is to another question".to_owned(),
+        Answer::Status(_) | Answer::Reloaded(_) | Answer::Vacated | Answer::Ending => {
+            "its answer is to another question".to_owned()
+        }
     };
     Trouble::new("supervisor-refused", format!("the supervisor refused: {why}"), "try again").into()
 }
 
-fn supervise(
-    arguments: &Serve,
-    library: Library,
-    folder: &Path,
-    terminal: &Terminal,
-) -> Result<Exit, Stop> {
+fn supervise(arguments: &Serve, library: Library, folder: &Path, terminal: &Terminal) -> Result<Exit, Stop> {
     if arguments.detached {
         // It fails only for the leader of a group, which is no part of the terminal's then.
         let _ignored = rustix::process::setsid();
@@ -241,4 +238,3 @@ pub(super) fn used_boards(folder: &Path) -> std::collections::BTreeSet<String> {
     let services = deployment.into_iter().flat_map(|d| d.services);
     services.flat_map(|s| s.replicas).filter_map(|r| r.gpu).collect()
 }
-

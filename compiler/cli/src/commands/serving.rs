@@ -4,7 +4,8 @@
 //! wait; then the machine changes; then workers come on what is new, requests go to them, and workers that
 //! are not wanted any more end.
 
-use super::deployment::{Artifacts, deployment};
+use super::deployment::{Artifacts, artifacts_of, deployment};
+use super::kept;
 use super::serve::command;
 use super::transaction::After;
 use crate::arguments::{self, Told};
@@ -13,6 +14,7 @@ use crate::machine::{self, Machine};
 use crate::render;
 use crate::report::machine::What;
 use crate::terminal::{Terminal, Verbosity};
+use ent_machine::apply::Outcome;
 use ent_machine::changes::{Changes, Operation};
 use ent_machine::observed::Observed;
 use ent_machine::store::Locked;
@@ -21,11 +23,22 @@ use ent_serve::deployment::{Deployment, Replica};
 use ent_serve::supervisor::{self, Client, NotServing, Report, Start, Status};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long requests that are there may take when nothing is to run any more.
-const DRAIN: Duration = Duration::from_secs(30);
+pub(super) const DRAIN: Duration = Duration::from_secs(30);
+
+/// What is done where no supervisor runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// One is started.
+    Start,
+    /// What it is to run is written down, and somebody else starts it.
+    WriteDown,
+    /// Nothing.
+    Leave,
+}
 
 /// What runs, or is to run, in a state folder.
 pub(super) struct Serving {
@@ -34,8 +47,7 @@ pub(super) struct Serving {
     readiness: Duration,
     /// The supervisor, as it was at first; `None` when none ran.
     pub(super) before: Option<Status>,
-    /// Whether a supervisor is started where none runs.
-    is_started: bool,
+    missing: Missing,
 }
 
 impl Serving {
@@ -46,26 +58,28 @@ impl Serving {
     pub(super) fn of(
         machine: &arguments::Machine,
         library: &ent_machine::Library,
-        gateway: &arguments::Gateway,
-        is_started: bool,
+        gateway: Option<&arguments::Gateway>,
+        readiness: Duration,
+        missing: Missing,
     ) -> Result<Self, Stop> {
-        if is_started {
+        if missing != Missing::Leave {
             machine::worker()?;
         }
         let folder = machine::state_folder(machine, library);
-        let before = match Client::connect(&folder).and_then(|client| client.map(|mut c| c.status()).transpose()) {
-            Ok(status) => status,
-            Err(error) => {
-                return Err(Trouble::new(
-                    "supervisor-unreachable",
-                    format!("the supervisor that runs cannot be asked: {}", crate::write::reason(&error)),
-                    "run it as the same user or as root, or leave what runs alone with `--no-serve`",
-                )
-                .into());
-            }
-        };
-        let command = command(machine, library, gateway, true);
-        Ok(Self { folder, command, readiness: gateway.readiness, before, is_started })
+        let before =
+            match Client::connect(&folder).and_then(|client| client.map(|mut c| c.status()).transpose()) {
+                Ok(status) => status,
+                Err(error) => {
+                    return Err(Trouble::new(
+                        "supervisor-unreachable",
+                        format!("the supervisor that runs cannot be asked: {}", crate::write::reason(&error)),
+                        "run it as the same user or as root, or leave what runs alone with `--no-serve`",
+                    )
+                    .into());
+                }
+            };
+        let command = gateway.map(|gateway| command(machine, library, gateway, true)).unwrap_or_default();
+        Ok(Self { folder, command, readiness, before, missing })
     }
 
     /// Takes our own workers from those who hold GPUs: they leave before anything changes.
@@ -136,29 +150,32 @@ impl Serving {
         let observed = machine.observe()?;
         let state = store.state().map_err(|error| machine::store(&error))?;
         let wanted = deployment(plan, node, &observed, &state, artifacts)?;
-        if self.before.is_none() && !self.is_started {
-            return Ok(None);
+        match self.missing {
+            Missing::Leave if self.before.is_none() => return Ok(None),
+            Missing::WriteDown if self.before.is_none() => {
+                supervisor::write_down(&self.folder, &wanted).map_err(|error| not_serving(&error.into()))?;
+                return Ok(None);
+            }
+            Missing::Start | Missing::WriteDown | Missing::Leave => {}
         }
         crate::bug::processing("deployment");
         let mut start = Start { command: &self.command, readiness: self.readiness, tell };
-        supervisor::start_or_reload(&self.folder, &wanted, &mut start).map(Some).map_err(|e| not_serving(&e).into())
+        supervisor::start_or_reload(&self.folder, &wanted, &mut start)
+            .map(Some)
+            .map_err(|e| not_serving(&e).into())
     }
 
-    /// Once a transaction is over: what is to run on the machine runs, and it is told. `again` is for what ran
-    /// before: nothing is started for that.
+    /// Once a transaction is over: the plan runs, and it is told.
     pub(super) fn after(
         &self,
-        plan: Option<(&Plan, &str)>,
-        again: bool,
+        plan: &Plan,
+        node: &str,
         machine: &Machine,
         store: &Locked,
         artifacts: &Artifacts,
         format: Told,
         terminal: &Terminal,
     ) -> After {
-        let Some((plan, node)) = plan.filter(|_| !again || self.before.is_some()) else {
-            return After::default();
-        };
         let is_told = terminal.verbosity > Verbosity::Quiet;
         let mut tell = |healthy: usize, of: usize| match format {
             Told::JsonLines => super::transaction::tell_line(terminal, What::Starting { healthy, of }),
@@ -188,28 +205,57 @@ impl Serving {
         }
     }
 
-    /// Ends what runs; whether anything did.
+    /// Once a transaction has gone on or back: the plan that holds now runs where anything ran, and nothing
+    /// does where none holds.
+    pub(super) fn settle(
+        &self,
+        outcome: Outcome,
+        machine: &Machine,
+        store: &Locked,
+        format: Told,
+        terminal: &Terminal,
+    ) -> After {
+        if self.before.is_none() || outcome == Outcome::Open {
+            return After::default();
+        }
+        match kept::last(store) {
+            Ok((plan, node)) => {
+                let artifacts = last_artifacts(&self.folder);
+                self.after(plan.plan(), &node, machine, store, &artifacts, format, terminal)
+            }
+            Err(_) => match self.stop() {
+                Ok(_) => After { troubles: Vec::new(), text: "Nothing serves any more\n".to_owned() },
+                Err(trouble) => After { troubles: vec![trouble], text: String::new() },
+            },
+        }
+    }
+
+    /// Ends what runs, for good; whether anything did.
     ///
     /// # Errors
     /// When it does not end.
-    pub(super) fn stop(&self) -> Result<bool, Stop> {
+    pub(super) fn stop(&self) -> Result<bool, Trouble> {
         if self.before.is_none() {
             return Ok(false);
         }
-        supervisor::stop(&self.folder, DRAIN).map_err(|error| {
+        let ended = supervisor::stop(&self.folder, DRAIN).map_err(|error| {
             Trouble::new(
                 "not-ended",
                 format!("the supervisor does not end: {}", crate::write::reason(&error)),
                 "end it with `entc serve stop`",
             )
-            .into()
-        })
+        })?;
+        // What ran cannot run again on what is not there any more.
+        supervisor::forget(&self.folder).map_err(|error| {
+            Trouble::new("cannot-write", error.to_string(), "remove it, so that nothing starts it again")
+        })?;
+        Ok(ended)
     }
 
     /// Whether a plan on a machine that needs no change would change what runs.
     pub(super) fn would_change(&self, wanted: &Deployment) -> bool {
         match self.present() {
-            None => self.is_started,
+            None => self.missing == Missing::Start,
             Some(present) => {
                 let mut wanted = wanted.clone();
                 supervisor::number(&mut wanted, &present);
@@ -217,6 +263,12 @@ impl Serving {
             }
         }
     }
+}
+
+/// The files of the networks of what was served last.
+pub(super) fn last_artifacts(folder: &Path) -> Artifacts {
+    let last = supervisor::deployment(folder).ok().flatten();
+    last.map(|last| artifacts_of(&last)).unwrap_or_default()
 }
 
 /// The places in a deployment that changes take away.
@@ -245,9 +297,10 @@ fn going(present: &Deployment, changes: &Changes) -> Vec<String> {
 /// Why a plan is not served, or not wholly.
 pub(super) fn not_serving(error: &NotServing) -> Trouble {
     let (code, help) = match error {
-        NotServing::Kept(_) => {
-            ("not-serving", "see why in `serve.log`, mend it, and apply again; or go back with `entc rollback`")
-        }
+        NotServing::Kept(_) => (
+            "not-serving",
+            "see why in `serve.log`, mend it, and apply again; or go back with `entc rollback`",
+        ),
         NotServing::Unhealthy { .. } => (
             "unhealthy",
             "see what is missing with `entc serve status`; its workers are tried again meanwhile. Mend it and \
@@ -312,8 +365,7 @@ mod tests {
                 ],
             }],
         };
-        let destroy =
-            |start| Operation::DestroyInstance { profile: "1g.10gb".into(), start, size: 1 };
+        let destroy = |start| Operation::DestroyInstance { profile: "1g.10gb".into(), start, size: 1 };
         let changes = |steps: Vec<Step>| Changes { steps, ..Changes::default() };
         assert_eq!(going(&present, &changes(vec![step("GPU-1", destroy(0))])), ["gpu0/1g.10gb@0"]);
         assert!(going(&present, &changes(vec![step("GPU-1", destroy(1))])).is_empty());

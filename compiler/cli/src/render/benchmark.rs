@@ -74,7 +74,8 @@ fn row(service: &BenchedService, canvas: &Canvas) -> Vec<Line> {
         canvas.symbols.at_most,
         millis(service.promised_latency_ms)
     );
-    let share = |value: Option<f64>| value.map_or_else(String::new, |share| format!("{:.2} %", share * 100.0));
+    let share =
+        |value: Option<f64>| value.map_or_else(String::new, |share| format!("{:.2} %", share * 100.0));
     let batch = |value: Option<f64>| value.map_or_else(String::new, |batch| format!("{batch:.1}"));
     vec![
         Line::of(Role::Name, &service.name),
@@ -98,7 +99,10 @@ fn row(service: &BenchedService, canvas: &Canvas) -> Vec<Line> {
 
 fn energy(benchmark: &Benchmark) -> Vec<Line> {
     let Some(energy) = &benchmark.energy else {
-        return vec![Line::of(Role::Warn, "joules unknown: a board does not count them, or not all services were sent to")];
+        return vec![Line::of(
+            Role::Warn,
+            "joules unknown: a board does not count them, or not all services were sent to",
+        )];
     };
     let three = |of: &Threefold, shown: &dyn Fn(f64) -> String, word: &str| {
         let all = [("predicted", of.predicted), ("in simulation", of.simulated), (word, of.measured)];

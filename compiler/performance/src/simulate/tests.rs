@@ -154,3 +154,18 @@ fn the_arrivals_that_are_told_are_those_that_are_simulated() {
         assert_eq!(told.at.iter().filter(|at| **at >= told.from).count() as u64, seen.requests);
     }
 }
+
+#[test]
+fn no_request_arrives_after_the_end_that_was_asked_for() {
+    let plan = plan_at_the_limit(&Arrivals::Poisson, "poisson", 3.0);
+    let options = Options { seed: 3, until: Some(500.0), ..Options::default() };
+    let told = &arrivals(&plan, &options)[0];
+    let rate = plan.services[0].rate_rps;
+    assert!(told.at.iter().all(|at| (0.0..=500.0).contains(at)));
+    assert!((told.at.len() as f64 / (500.0 * rate) - 1.0).abs() < 0.2);
+    let seen = &simulate(&plan, &options).services[0];
+    assert_eq!(seen.requests, told.at.iter().filter(|at| **at >= 10.0).count() as u64);
+    assert!((seen.seconds - 490.0).abs() < 1e-9);
+    let none = simulate(&plan, &Options { until: Some(1e-9), ..options });
+    assert_eq!(none.services[0].requests, 0);
+}

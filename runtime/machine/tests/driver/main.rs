@@ -89,10 +89,7 @@ impl Bench {
 
 /// What is on a GPU, by start: profile, start, size, and whether CUDA sees it.
 fn layout(gpu: &ObservedGpu) -> Vec<(&str, u32, u32, bool)> {
-    gpu.instances
-        .iter()
-        .map(|i| (i.profile.as_str(), i.start, i.size, i.mig_device().is_some()))
-        .collect()
+    gpu.instances.iter().map(|i| (i.profile.as_str(), i.start, i.size, i.mig_device().is_some())).collect()
 }
 
 fn create(profile: &str, start: u32, size: u32) -> Operation {

@@ -55,7 +55,9 @@ fn instances_are_listed_by_start_with_their_mig_devices() {
 #[test]
 fn an_instance_without_a_compute_instance_is_seen() {
     let orphan = DescribedInstance { compute: false, ..instance("2g.20gb", 2) };
-    let gpu = bench(DescribedGpu { instances: vec![orphan, instance("1g.10gb", 0)], ..cut("a100-80gb-pcie") }).gpu();
+    let gpu =
+        bench(DescribedGpu { instances: vec![orphan, instance("1g.10gb", 0)], ..cut("a100-80gb-pcie") })
+            .gpu();
     assert_eq!(layout(&gpu), [("1g.10gb", 0, 1, true), ("2g.20gb", 2, 2, false)]);
     assert_eq!(gpu.instances[1].compute_instances, []);
 }
@@ -88,7 +90,8 @@ fn holders_are_named_and_placed() {
     });
     let gpu = bench.gpu();
     let on = gpu.instances.iter().find(|i| i.profile == "3g.40gb").unwrap().gpu_instance_id;
-    let named = |pid, name: &str, gpu_instance_id| Holder { pid, name: Some(name.to_owned()), gpu_instance_id };
+    let named =
+        |pid, name: &str, gpu_instance_id| Holder { pid, name: Some(name.to_owned()), gpu_instance_id };
     assert_eq!(gpu.holders, [named(700_001, "server", Some(on)), named(700_002, "nv-hostengine", None)]);
 }
 
@@ -105,11 +108,8 @@ fn without_rights_instances_are_counted_and_their_places_unknown() {
     assert!(privileged.driver.is_privileged() && !user.driver.is_privileged());
     let gpu = user.gpu();
     assert_eq!(gpu.instances, []);
-    let mut hidden: Vec<(u32, Option<&str>, usize)> = gpu
-        .unplaced
-        .iter()
-        .map(|i| (i.gpu_instance_id, i.profile.as_deref(), i.mig_devices.len()))
-        .collect();
+    let mut hidden: Vec<(u32, Option<&str>, usize)> =
+        gpu.unplaced.iter().map(|i| (i.gpu_instance_id, i.profile.as_deref(), i.mig_devices.len())).collect();
     hidden.sort_unstable();
     let mut there: Vec<(u32, Option<&str>, usize)> =
         seen.instances.iter().map(|i| (i.gpu_instance_id, Some(i.profile.as_str()), 1)).collect();

@@ -42,10 +42,7 @@ fn a_folder_without_a_machine_is_named() {
     let bench = bench(cut("a100-80gb-pcie"));
     let empty = tempfile::tempdir().unwrap();
     let library = Library::Simulated { library: bench.machine.library(), state: empty.path().to_owned() };
-    assert_eq!(
-        Driver::open(&library).unwrap_err(),
-        OpenError::NoSimulatedMachine(empty.path().to_owned())
-    );
+    assert_eq!(Driver::open(&library).unwrap_err(), OpenError::NoSimulatedMachine(empty.path().to_owned()));
 }
 
 #[test]
@@ -89,10 +86,8 @@ fn two_machines_in_one_process_stay_apart() {
     assert_eq!(second.observe().gpus.len(), 2);
     assert_eq!(first.gpu().board.as_deref(), Some("a100-80gb-pcie"));
     // The same file for another machine: refused in words, and the first is not disturbed.
-    let library = Library::Simulated {
-        library: first.machine.library(),
-        state: second.machine.state().to_owned(),
-    };
+    let library =
+        Library::Simulated { library: first.machine.library(), state: second.machine.state().to_owned() };
     let error = Driver::open(&library).unwrap_err();
     assert!(error.to_string().contains("another driver in this process"), "{error}");
     assert_eq!(first.observe().gpus.len(), 1);

@@ -31,7 +31,10 @@ fn what_is_already_done_is_done() {
         let once = bench.gpu();
         bench.perform(operation).unwrap();
         let again = bench.gpu();
-        assert_eq!((&once.instances, once.mig, once.is_persistent), (&again.instances, again.mig, again.is_persistent));
+        assert_eq!(
+            (&once.instances, once.mig, once.is_persistent),
+            (&again.instances, again.mig, again.is_persistent)
+        );
         assert_eq!(once.power_limit_mw, again.power_limit_mw);
     };
     twice(create("2g.20gb", 2, 2));
@@ -126,10 +129,8 @@ fn profiles_are_resolved_on_the_gpu_they_are_made_on() {
 #[test]
 fn a_mode_change_with_a_client_is_refused_and_its_request_taken_back() {
     for board in ["a100-80gb-pcie", "h100-80gb-sxm"] {
-        let bench = bench(DescribedGpu {
-            processes: vec![process("nv-hostengine", 700_002, None)],
-            ..uncut(board)
-        });
+        let bench =
+            bench(DescribedGpu { processes: vec![process("nv-hostengine", 700_002, None)], ..uncut(board) });
         let error = bench.perform(set_mig(true)).unwrap_err();
         assert_eq!(error.kind, DeviceErrorKind::InUse, "{board}");
         assert!(error.to_string().contains("taken back"), "{error}");
@@ -213,7 +214,8 @@ fn without_rights_every_step_is_refused_and_changes_nothing() {
 fn a_gpu_that_is_gone_is_lost_and_one_that_never_was_is_not_found() {
     let bench = boot(&description(vec![cut("a100-80gb-pcie"), cut("a100-80gb-pcie")]));
     let uuid = bench.gpu().uuid;
-    let step = |gpu: GpuUuid| Step { gpu, index: 0, operation: create("1g.10gb", 0, 1), reason: String::new() };
+    let step =
+        |gpu: GpuUuid| Step { gpu, index: 0, operation: create("1g.10gb", 0, 1), reason: String::new() };
     bench.machine.change(|silicon| silicon.lose(0)).unwrap();
     let lost = bench.driver.perform(&step(uuid.clone())).unwrap_err();
     assert_eq!((lost.kind, lost.gpu), (DeviceErrorKind::Lost, Some(uuid)));

@@ -8,6 +8,7 @@ use hyper::client::conn::http1::handshake;
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -48,7 +49,8 @@ pub fn body(metadata: &Value) -> Result<Body, String> {
         if let Some(rows) = shape.first_mut() {
             *rows = 1;
         }
-        let elements = shape.iter().try_fold(1_u64, |product, n| product.checked_mul(u64::try_from(*n).ok()?));
+        let elements =
+            shape.iter().try_fold(1_u64, |product, n| product.checked_mul(u64::try_from(*n).ok()?));
         // An element of BYTES is its length, four bytes, and then nothing.
         let bytes = elements.and_then(|n| n.checked_mul(known.size().unwrap_or(4) as u64));
         let Some(bytes) = bytes.filter(|bytes| raw.len() as u64 + bytes <= LARGEST) else {
@@ -92,35 +94,38 @@ pub fn body(metadata: &Value) -> Result<Body, String> {
 /// # Errors
 /// When it does not answer, or does not have the model.
 pub fn metadata(target: &Target, service: &str) -> Result<Value, LoadError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let fail = |reason: String| LoadError::Service { service: service.to_owned(), reason };
-    let asked = runtime.block_on(async {
-        let exchange = async {
-            let stream = tokio::net::TcpStream::connect(target.address).await.map_err(|source| {
-                LoadError::Unreachable { address: target.address, source }
-            })?;
-            let (mut sender, connection) =
-                handshake(TokioIo::new(stream)).await.map_err(|e| fail(e.to_string()))?;
-            tokio::spawn(async move {
-                let _ = connection.await;
-            });
-            let request = plain(target, Method::GET, &format!("/v2/models/{service}"))
-                .body(Full::new(Bytes::new()))
-                .map_err(|e| fail(e.to_string()))?;
-            let response = sender.send_request(request).await.map_err(|e| fail(e.to_string()))?;
-            let status = response.status();
-            let body = Limited::new(response.into_body(), 16 << 20).collect().await;
-            let body = body.map_err(|e| fail(e.to_string()))?.to_bytes();
-            let value: Value = serde_json::from_slice(&body).map_err(|e| fail(format!("its metadata: {e}")))?;
-            if status.is_success() {
-                return Ok(value);
-            }
-            let words = value.get("error").and_then(Value::as_str).unwrap_or("no reason was given");
-            Err(fail(format!("{status}: {words}")))
-        };
-        tokio::time::timeout(Duration::from_secs(10), exchange).await
-    });
-    asked.unwrap_or_else(|_| Err(fail("the gateway does not say what it takes".to_owned())))
+    let (status, body) = get(target, &format!("/v2/models/{service}"))?;
+    let value: Value = serde_json::from_slice(&body).map_err(|e| fail(format!("its metadata: {e}")))?;
+    if (200..300).contains(&status) {
+        return Ok(value);
+    }
+    let words = value.get("error").and_then(Value::as_str).unwrap_or("no reason was given");
+    Err(fail(format!("HTTP {status}: {words}")))
+}
+
+/// Asks for a path once: the status, and the body.
+///
+/// # Errors
+/// [`LoadError::Unreachable`] when there is no answer.
+pub fn get(target: &Target, path: &str) -> Result<(u16, Bytes), LoadError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let exchange = async {
+        let stream = tokio::net::TcpStream::connect(target.address).await?;
+        let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        let request = plain(target, Method::GET, path).body(Full::new(Bytes::new()));
+        let request = request.map_err(io::Error::other)?;
+        let response = sender.send_request(request).await.map_err(io::Error::other)?;
+        let status = response.status().as_u16();
+        let body = Limited::new(response.into_body(), 64 << 20).collect().await;
+        Ok((status, body.map_err(io::Error::other)?.to_bytes()))
+    };
+    let answer = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(10), exchange).await });
+    let answer = answer.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    answer.map_err(|source| LoadError::Unreachable { address: target.address, source })
 }
 
 fn plain(target: &Target, method: Method, path: &str) -> hyper::http::request::Builder {
@@ -202,7 +207,9 @@ mod tests {
             body(&json!({ "inputs": [{ "name": "x", "datatype": datatype, "shape": shape }] }))
         };
         assert!(of("FP33", json!([-1])).unwrap_err().contains("FP33"));
-        assert!(of("FP32", json!([1, 1_000_000_000, 1_000_000_000_000_i64])).unwrap_err().contains("too large"));
+        assert!(
+            of("FP32", json!([1, 1_000_000_000, 1_000_000_000_000_i64])).unwrap_err().contains("too large")
+        );
         assert!(of("FP16", json!([1, 2])).unwrap().head.is_some());
     }
 }

@@ -110,7 +110,8 @@ pub(super) fn read(path: &Path) -> Result<Option<Deployment>, SupervisorError> {
         }
     };
     let damaged = |reason: String| SupervisorError::Damaged { path: path.to_path_buf(), reason };
-    let deployment: Deployment = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+    let deployment: Deployment =
+        serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
     deployment.validate().map_err(|error| damaged(error.to_string()))?;
     Ok(Some(deployment))
 }
@@ -121,6 +122,42 @@ pub(super) fn read(path: &Path) -> Result<Option<Deployment>, SupervisorError> {
 /// When the file cannot be read or is damaged.
 pub fn deployment(folder: &Path) -> Result<Option<Deployment>, SupervisorError> {
     read(&deployment_path(folder))
+}
+
+/// Forgets what ran in a folder: nothing of it can run again.
+///
+/// # Errors
+/// When a file cannot be removed.
+pub fn forget(folder: &Path) -> Result<(), SupervisorError> {
+    for path in [next_path(folder), deployment_path(folder)] {
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != ErrorKind::NotFound => {
+                return Err(SupervisorError::File { what: "remove", path, source });
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Writes down what is to run in a folder, for a supervisor that somebody else starts. Returns it with the
+/// epochs that it has there.
+///
+/// # Errors
+/// When it cannot run, or the file cannot be written.
+pub fn write_down(folder: &Path, wanted: &Deployment) -> Result<Deployment, SupervisorError> {
+    make(folder)?;
+    let path = deployment_path(folder);
+    wanted
+        .validate()
+        .map_err(|error| SupervisorError::Damaged { path: path.clone(), reason: error.to_string() })?;
+    let mut wanted = wanted.clone();
+    // A damaged file of an earlier deployment does not keep a new one from being served.
+    if let Ok(Some(present)) = deployment(folder) {
+        super::number(&mut wanted, &present);
+    }
+    write(&path, &wanted)?;
+    Ok(wanted)
 }
 
 /// Writes a deployment beside its place and renames it over: a reader sees the old one or the new one. It

@@ -226,7 +226,9 @@ fn how(status: ExitStatus, words: Option<String>) -> (Ended, Option<String>) {
     use std::os::unix::process::ExitStatusExt;
     match status.code() {
         Some(0) => (Ended::Asked, None),
-        Some(1) => (Ended::Unable, Some(words.unwrap_or_else(|| "it cannot run what it was given".to_owned()))),
+        Some(1) => {
+            (Ended::Unable, Some(words.unwrap_or_else(|| "it cannot run what it was given".to_owned())))
+        }
         Some(code) => (Ended::Crashed, Some(words.unwrap_or_else(|| format!("it ended with code {code}")))),
         None => {
             let signal = status.signal().unwrap_or_default();

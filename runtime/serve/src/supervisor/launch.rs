@@ -231,8 +231,10 @@ mod tests {
         let told: Vec<String> = programs.values().map(words).collect();
         assert_eq!(
             told,
-            ["CUDA_DEVICE_ORDER=PCI_BUS_ID NVIDIA_VISIBLE_DEVICES=MIG-7 CUDA_VISIBLE_DEVICES=MIG-7 --socket \
-              workers.sock --service net --replica gpu0/1g.10gb@3 --epoch 0 --process 0 --executor torch --device cuda"]
+            [
+                "CUDA_DEVICE_ORDER=PCI_BUS_ID NVIDIA_VISIBLE_DEVICES=MIG-7 CUDA_VISIBLE_DEVICES=MIG-7 --socket \
+              workers.sock --service net --replica gpu0/1g.10gb@3 --epoch 0 --process 0 --executor torch --device cuda"
+            ]
         );
     }
 

@@ -151,7 +151,9 @@ fn reload(
     let reloaded = match answer {
         Answer::Reloaded(reloaded) => reloaded,
         Answer::Refused { reason } => Reloaded::refused(reason),
-        other @ (Answer::Status(_) | Answer::Vacated | Answer::Ending) => Reloaded::refused(format!("it answered {other:?}")),
+        other @ (Answer::Status(_) | Answer::Vacated | Answer::Ending) => {
+            Reloaded::refused(format!("it answered {other:?}"))
+        }
     };
     if !reloaded.is_done {
         let _ = std::fs::remove_file(next_path(folder));

@@ -107,7 +107,8 @@ pub(super) fn status(
             let known = all.clone().find(|r| r.id == plan.id && r.epoch == plan.epoch);
             let workers = known.map_or(0, |r| r.workers);
             let is_healthy = known.is_some_and(|r| r.is_ready && r.workers >= plan.processes);
-            let jobs = || seen.iter().filter(|(key, _)| key.is_of(&plan.id, plan.epoch)).map(|(_, seen)| seen);
+            let jobs =
+                || seen.iter().filter(|(key, _)| key.is_of(&plan.id, plan.epoch)).map(|(_, seen)| seen);
             let reason = jobs().find_map(|seen| seen.reason.clone()).filter(|_| !is_healthy);
             replicas.push(ReplicaStatus {
                 service: service.name.clone(),

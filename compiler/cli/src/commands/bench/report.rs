@@ -1,7 +1,7 @@
 //! What was sent, measured and simulated → one report.
 
 use super::energy::{Reading, used};
-use ent_performance::simulate::{Options, Simulation, SimulatedService};
+use ent_performance::simulate::{Options, SimulatedService, Simulation};
 use ent_plan::plan::{Instance, Plan, Service};
 use ent_serve::gateway::ServiceStats;
 use ent_serve::load::{Measured, MeasuredService};
