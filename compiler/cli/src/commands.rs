@@ -156,14 +156,21 @@ fn changes_machines(command: &Command) -> bool {
 /// Help and version are results; all else is a mistake, with exit code 1 and not clap's 2.
 fn refuse_usage(error: &clap::Error, words: &[OsString]) -> Exit {
     let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    let asks_json = words.windows(2).any(|pair| matches!(pair, [a, b] if a == "--format" && b == "json"))
-        || words.iter().any(|word| word == "--format=json");
-    if asks_json && !is_help {
+    let asks = |format: &str| {
+        words.windows(2).any(|pair| matches!(pair, [a, b] if a == "--format" && b == format))
+            || words.iter().any(|word| *word == *format!("--format={format}"))
+    };
+    let is_line = ["apply", "rollback", "destroy"].iter().any(|name| words.iter().any(|word| word == name));
+    if (asks("json") || asks("json-lines")) && !is_help {
         let text = error.render().to_string();
         let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let shown = json::refusal("usage", &message, Some("run `entc --help`"));
+        let shown = vec![json::refusal("usage", &message, Some("run `entc --help`"))];
         let terminal = Terminal::new(crate::terminal::Color::Never, false, Verbosity::Normal);
-        let _ignored = terminal.result(&json::Report::new(vec![shown]).text());
+        let text = match is_line {
+            true => crate::report::machine::Event::refused(Exit::Wrong.code(), shown),
+            false => json::Report::new(shown).text(),
+        };
+        let _ignored = terminal.result(&text);
     }
     // clap writes to the right stream, with colour where it may; a closed stream is not an error.
     let _ignored = error.print();

@@ -43,7 +43,8 @@ pub(crate) fn has_incumbent() {
     IS_HEEDED.store(true, Ordering::SeqCst);
 }
 
-/// Says that nothing is at work that could look at the flag: a question waits for its answer.
+/// Says that nothing is at work that could look at the flag: a question waits for its answer, or this
+/// process for another one.
 pub(crate) fn is_waiting() {
     IS_HEEDED.store(false, Ordering::SeqCst);
 }

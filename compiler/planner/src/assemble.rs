@@ -4,6 +4,7 @@
 
 use crate::formulate::points::percentile_word;
 use crate::formulate::promise;
+use crate::problem::RATE_PARTS;
 use crate::weights::{embodied_per_hour, idle_power, mean_intensity, per_solver_unit};
 use ent_lang::Program;
 use ent_lang::program::{Arrivals, UnusedBoards};
@@ -108,7 +109,7 @@ pub(crate) fn assemble(making: &Making<'_>, boards: &[BoardChoice], proof: Proof
     let bound = proof.bound.map(|b| b * per_solver_unit(program, making.metric));
     // A bound above the value by rounding is the value.
     let bound = match (bound, value) {
-        (Some(b), Some(v)) => Some(b.min(v)),
+        (Some(b), Some(v)) if v - b <= 1e-12 * v.abs() => Some(v),
         (b, _) => b,
     };
     let proven = value.zip(bound).map(|(v, b)| gap(v, b));
@@ -331,6 +332,13 @@ fn assumptions(making: &Making<'_>) -> Vec<String> {
         .map(|p| p.provenance.clone())
         .collect();
     all.extend(sources.into_iter().map(|s| format!("performance: {s}")));
-    all.push("replicas that share a service's rate are filled in order of energy per request".to_owned());
+    all.push(match making.rule {
+        LatencyRule::Execution => {
+            "replicas that share a service's rate are filled in order of energy per request".to_owned()
+        }
+        LatencyRule::Queueing => {
+            format!("replicas of a service each serve a number of {RATE_PARTS}ths of its rate")
+        }
+    });
     all
 }

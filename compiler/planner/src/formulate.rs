@@ -16,6 +16,7 @@ use ent_plan::units::Megahertz;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+mod energy;
 pub(crate) mod points;
 
 /// The problem of a program. With errors, the value is not fit for solving.
@@ -26,7 +27,7 @@ pub fn formulate(
     metric: Metric,
     rule: LatencyRule,
 ) -> Outcome<Problem> {
-    formulate_with(program, performance, metric, rule, points::Care::Exact)
+    formulate_with(program, performance, metric, rule, points::Care::Exact, &mut || points::Care::Exact).0
 }
 
 /// Operating points under queueing that are worth evaluating one by one.
@@ -49,7 +50,9 @@ pub(crate) fn care(program: &Program, performance: &PerformanceSet, rule: Latenc
     }
     let mut of_model: BTreeMap<usize, usize> = BTreeMap::new();
     let mut total = 0;
-    for service in &program.services {
+    let (_, distinct) = alike(program);
+    for &service in &distinct {
+        let service = &program.services[service];
         let points = *of_model.entry(service.model.value).or_insert_with(|| {
             program
                 .nodes
@@ -67,18 +70,21 @@ pub(crate) fn care(program: &Program, performance: &PerformanceSet, rule: Latenc
     if total <= MANY_POINTS {
         points::Care::Exact
     } else {
-        points::Care::Thin((MANY_POINTS / 2 / program.services.len().max(1)).max(12))
+        points::Care::Thin((MANY_POINTS / 2 / distinct.len().max(1)).max(12))
     }
 }
 
-/// The problem of a program, with admissible rates found with this care.
+/// The problem of a program, with admissible rates found with this care, and the least care that was
+/// taken: `pace` says before every few services with how much to go on.
 pub(crate) fn formulate_with(
     program: &Program,
     performance: &PerformanceSet,
     metric: Metric,
     rule: LatencyRule,
     care: points::Care,
-) -> Outcome<Problem> {
+    pace: &mut dyn FnMut() -> points::Care,
+) -> (Outcome<Problem>, points::Care) {
+    let mut care = care;
     let mut diagnostics = Vec::new();
     let classes = classes(program, &mut diagnostics);
     if let Some(class) = classes.first()
@@ -116,13 +122,27 @@ pub(crate) fn formulate_with(
     };
     check_board_facts(program, &classes, needs, &mut diagnostics);
 
-    let wanted: Vec<points::Wanted> =
-        (0..program.services.len()).map(|service| points::Wanted { service, rule, needs, care }).collect();
-    let usable = in_parallel(&wanted, |&w| points::of_service(program, performance, &classes, w));
+    // Equal services have equal points: they are found once.
+    let (alike, distinct) = alike(program);
+    let mut found: Vec<(points::Wanted, points::Usable)> = Vec::new();
+    for few in distinct.chunks(AT_A_TIME) {
+        let own = points::Care::lesser(care, pace());
+        care = points::Care::lesser(care, own);
+        let wanted: Vec<points::Wanted> =
+            few.iter().map(|&service| points::Wanted { service, rule, needs, care: own }).collect();
+        let usable = in_parallel(&wanted, |&w| points::of_service(program, performance, &classes, w));
+        found.extend(wanted.into_iter().zip(usable));
+    }
+    if care != points::Care::Exact {
+        // Points that others beat are of use only while nothing is left out.
+        found.iter_mut().for_each(|(wanted, _)| wanted.care = points::Care::lesser(wanted.care, care));
+    }
     let mut cells = Cells::default();
     let mut services = Vec::new();
-    for ((index, service), usable) in program.services.iter().enumerate().zip(usable) {
-        let points = usable.settle(program, &mut cells, wanted[index], &mut diagnostics);
+    for (index, service) in program.services.iter().enumerate() {
+        let (wanted, usable) = &found[alike[index]];
+        let wanted = points::Wanted { service: index, ..*wanted };
+        let points = usable.settle(program, &mut cells, wanted, &mut diagnostics);
         let replicas = service.replicas.as_ref().map_or((1, u32::MAX), |r| (r.value.min.max(1), r.value.max));
         services.push(ServiceProblem {
             index,
@@ -130,12 +150,40 @@ pub(crate) fn formulate_with(
             rate: service.rate.value.get(),
             replicas,
             spread: service.spread.as_ref().map(|s| s.value),
-            points: points::undominated(points, needs),
+            points: points::undominated(points, wanted),
         });
     }
     let patterns = patterns(program, &classes, &cells.list);
     let problem = Problem { services, classes, cells: cells.list, patterns, metric, objective, limits, rule };
-    Outcome { value: problem, diagnostics }
+    (Outcome { value: problem, diagnostics }, care)
+}
+
+/// Services formulated between two looks at the time.
+const AT_A_TIME: usize = 4;
+
+/// Which services have the same points: the kind of each, and the first service of each kind.
+pub(crate) fn alike(program: &Program) -> (Vec<usize>, Vec<usize>) {
+    let mut kinds: Vec<usize> = Vec::new();
+    let mut firsts: Vec<usize> = Vec::new();
+    for (index, service) in program.services.iter().enumerate() {
+        let same = firsts.iter().position(|&first| are_alike(&program.services[first], service));
+        kinds.push(same.unwrap_or(firsts.len()));
+        if same.is_none() {
+            firsts.push(index);
+        }
+    }
+    (kinds, firsts)
+}
+
+/// Whether two services have the same points.
+fn are_alike(one: &Service, other: &Service) -> bool {
+    let is_plain = |s: &Service| s.pin.is_none() && !s.isolate.as_ref().is_some_and(|i| i.value);
+    is_plain(one)
+        && is_plain(other)
+        && one.model.value == other.model.value
+        && one.rate.value == other.rate.value
+        && one.slo.value == other.slo.value
+        && one.arrivals.value == other.arrivals.value
 }
 
 /// What is wrong with each service by itself: promises that no operating point keeps, pins and memory

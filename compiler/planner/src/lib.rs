@@ -23,8 +23,8 @@ pub use solve::{Control, Progress, SolverFault};
 
 use assemble::Making;
 use ent_lang::Program;
-use ent_performance::PerformanceSet;
 use ent_performance::operate::mean_dynamic_power;
+use ent_performance::{PerformanceSet, PointKey};
 use ent_plan::diagnostic::{Code, Diagnostic, Outcome, Severity};
 use ent_plan::plan::{LatencyRule, Metric, Plan};
 use formulate::points::Care;
@@ -79,9 +79,12 @@ pub fn plan(
     control: &mut Control<'_>,
 ) -> Result<Outcome<Plan>, SolverFault> {
     let metric = options.metric.unwrap_or(program.objective.minimize.value);
-    let care = formulate::care(program, performance, options.rule);
-    let Outcome { value: problem, mut diagnostics } =
-        formulate::formulate_with(program, performance, metric, options.rule, care);
+    let asked_care = formulate::care(program, performance, options.rule);
+    let deadline = control.time_limit.map_or(f64::INFINITY, |limit| FORMULATION_SHARE * limit);
+    let elapsed = control.elapsed;
+    let mut pace = || if elapsed() < deadline { asked_care } else { Care::Thin(LEAST_POINTS) };
+    let (Outcome { value: problem, mut diagnostics }, care) =
+        formulate::formulate_with(program, performance, metric, options.rule, asked_care, &mut pace);
     let making = Making {
         program,
         performance,
@@ -104,20 +107,22 @@ pub fn plan(
         let solution = Solution { incumbent: None, bound: None, is_infeasible, stopped_by: None };
         return Ok(Outcome { value: emit::emit(&making, &problem, &solution), diagnostics });
     }
+    // With points left out, the bound must be over all of them. It comes first: a search takes all the time
+    // that there is.
+    let is_partial = care != Care::Exact;
+    let mut bound = None;
+    if is_partial && options.planner == Planner::Optimal {
+        let mut all = || Care::Optimistic;
+        let (all, _) =
+            formulate::formulate_with(program, performance, metric, options.rule, Care::Optimistic, &mut all);
+        bound = Some(solve::bound(&all.value, control)?);
+    }
     let mut solution = solve(program, performance, &problem, options.planner, control)?;
-    if care != Care::Exact {
-        // The plan is over some of the operating points; its bound must be over all of them.
-        let all =
-            formulate::formulate_with(program, performance, metric, options.rule, Care::Optimistic).value;
-        solution.bound = None;
-        solution.is_infeasible = false;
-        solution.stopped_by = Some("number of operating points");
-        if options.planner == Planner::Optimal {
-            match solve::bound(&all, control)? {
-                Some(bound) => solution.bound = Some(bound),
-                None => solution.is_infeasible = true,
-            }
-        }
+    if is_partial {
+        solution.bound = bound.flatten();
+        solution.is_infeasible = bound == Some(None);
+        solution.stopped_by =
+            Some(if care == asked_care { "number of operating points" } else { "time limit" });
     }
     let solution = refine(program, performance, &problem, solution, options.planner, control)?;
     let mut plan = emit::emit(&making, &problem, &solution);
@@ -147,6 +152,10 @@ pub fn plan(
     Ok(Outcome { value: plan, diagnostics })
 }
 
+/// Share of the time after which formulation leaves operating points out, and how many it then looks at.
+const FORMULATION_SHARE: f64 = 0.3;
+const LEAST_POINTS: usize = 12;
+
 /// Solves a problem, with exact mean powers from the performance data.
 pub fn solve(
     program: &Program,
@@ -155,17 +164,18 @@ pub fn solve(
     planner: Planner,
     control: &mut Control<'_>,
 ) -> Result<Solution, SolverFault> {
-    let known: RefCell<BTreeMap<(usize, usize, u64), f64>> = RefCell::new(BTreeMap::new());
+    let known: RefCell<BTreeMap<(usize, PointKey, usize, u64), f64>> = RefCell::new(BTreeMap::new());
+    let (kinds, _) = formulate::alike(program);
     let mean = |service: usize, point: usize, rate: f64| -> f64 {
         let p = &problem.services[service].points[point];
         if problem.rule == LatencyRule::Execution {
             return p.energy * rate;
         }
-        let key = (service, point, rate.to_bits());
+        let cell = problem.cells[p.cell];
+        let key = (kinds[problem.services[service].index], p.key, cell.class, rate.to_bits());
         if let Some(&watts) = known.borrow().get(&key) {
             return watts;
         }
-        let cell = problem.cells[p.cell];
         let board = problem.classes[cell.class].board;
         let asked = &program.services[problem.services[service].index];
         let watts = performance

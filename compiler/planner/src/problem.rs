@@ -108,8 +108,26 @@ pub struct Point {
     /// Dynamic power always busy with full batches (W); 0 when unknown.
     pub dynamic: f64,
     /// Least dynamic energy per request (J): with full batches. Exact under the execution rule, a lower
-    /// bound under queueing.
+    /// bound under queueing, for any rate up to that of the service.
     pub energy: f64,
+    /// Under queueing, the same for rates up to each [`RATE_PARTS`]th of the service's; empty where
+    /// `energy` is exact.
+    pub floors: Vec<f64>,
+    /// Another point of its cell admits no less and needs no more, by full dynamic power and by `energy`.
+    /// Where `energy` is a bound, a beaten point can still be the best choice of its cell.
+    pub is_beaten: bool,
+}
+
+/// Parts of a service's rate at which a point's least energy is known, and that replicas share out.
+pub const RATE_PARTS: usize = 12;
+
+impl Point {
+    /// Least mean dynamic power (W) at `rate`, for a service of `whole` requests per second.
+    #[must_use]
+    pub fn floor(&self, rate: f64, whole: f64) -> f64 {
+        let part = (rate / whole * RATE_PARTS as f64 - 1e-9).ceil().max(1.0) as usize;
+        self.floors.get(part - 1).copied().unwrap_or(self.energy) * rate
+    }
 }
 
 /// A service to be planned.
@@ -125,7 +143,8 @@ pub struct ServiceProblem {
     pub replicas: (u32, u32),
     /// Replicas kept apart.
     pub spread: Option<Spread>,
-    /// Its usable operating points, dominated ones removed.
+    /// Its usable operating points. Those that are worse for certain are removed; where that is not
+    /// certain, they are marked.
     pub points: Vec<Point>,
 }
 
@@ -234,6 +253,22 @@ impl Problem {
             }
         }
         value
+    }
+
+    /// The patterns of which at least one board is used, whatever the plan: those of each service that
+    /// shares its boards with no other, and those of all others.
+    #[must_use]
+    pub fn at_least_one(&self) -> Vec<Vec<usize>> {
+        let of = |owner: Option<usize>| -> Vec<usize> {
+            (0..self.patterns.len()).filter(|&p| self.patterns[p].isolated == owner).collect()
+        };
+        let owners: BTreeSet<usize> = self.patterns.iter().filter_map(|p| p.isolated).collect();
+        let is_shared = |s: &ServiceProblem| s.points.iter().all(|p| self.cells[p.cell].isolated.is_none());
+        let mut groups: Vec<Vec<usize>> = owners.into_iter().map(|owner| of(Some(owner))).collect();
+        if self.services.iter().any(is_shared) && !groups.is_empty() {
+            groups.push(of(None));
+        }
+        groups
     }
 
     /// What keeping replicas apart asks of counts: no more instances in these cells than boards of these

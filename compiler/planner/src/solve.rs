@@ -2,15 +2,18 @@
 
 use crate::problem::{Assignment, Problem, Solution};
 use ent_plan::plan::LatencyRule;
+use exact::Energies;
 use std::ops::ControlFlow;
 
 mod assign;
 mod config;
 pub(crate) mod covers;
+
 mod exact;
 pub(crate) mod greedy;
 mod integer;
 mod master;
+mod parts;
 
 pub use config::MeanPower;
 
@@ -102,7 +105,9 @@ pub fn optimal(
     if is_small {
         start.assignment = greedy::solve(problem, mean, control);
     }
+    let mut energies = Energies::Linear;
     if problem.rule == LatencyRule::Queueing && config::uses_mean(problem) {
+        energies = Energies::AtLeast;
         // Exact mean powers take an evaluation of a queue each. Points know a lower bound on theirs: a
         // search with those is quick, its bound holds, and its plan is where the exact search starts.
         let optimistic =
@@ -117,14 +122,14 @@ pub fn optimal(
             progress: &mut |_| ControlFlow::Continue(()),
             is_stopped: control.is_stopped,
         };
-        let found = exact::solve(problem, &optimistic, start.clone(), &mut quick)?;
+        let found = exact::solve(problem, &optimistic, Energies::Linear, start.clone(), &mut quick)?;
         if found.is_infeasible {
             return Ok(found);
         }
         start.floor = found.bound;
         start.others.extend(found.incumbent);
     }
-    let mut solution = exact::solve(problem, mean, start, control)?;
+    let mut solution = exact::solve(problem, mean, energies, start, control)?;
     if solution.incumbent.is_none() && !solution.is_infeasible && !is_small {
         // With many services rounding the relaxation is both quicker and better; this is the last resort.
         solution.incumbent = greedy::solve(problem, mean, control);
@@ -147,7 +152,7 @@ pub fn bound(problem: &Problem, control: &mut Control<'_>) -> Result<Option<f64>
     let started = (control.elapsed)();
     let mut own = Control {
         gap: control.gap,
-        time_limit: Some(started + control.seconds_left().max(BOUND_SECONDS)),
+        time_limit: Some(started + (BOUND_SHARE * control.seconds_left()).max(BOUND_SECONDS)),
         node_limit: control.node_limit,
         elapsed: control.elapsed,
         progress: &mut |_| ControlFlow::Continue(()),
@@ -156,7 +161,9 @@ pub fn bound(problem: &Problem, control: &mut Control<'_>) -> Result<Option<f64>
     exact::bound(problem, &optimistic, &mut own)
 }
 
-/// Least time given to the bound of a large program (s).
+/// Share of the time left that is given to the bound of a large program.
+const BOUND_SHARE: f64 = 0.4;
+/// Least time given to it (s).
 const BOUND_SECONDS: f64 = 3.0;
 
 /// A good plan without a solver, and no bound.

@@ -138,7 +138,12 @@ fn this_gpu<'a>(
     let (first, second) = (there.next(), there.next());
     let Some(gpu) = first else {
         let all: Vec<String> = observed.gpus.iter().map(|gpu| gpu.index.to_string()).collect();
-        let has = if all.is_empty() { "no GPU".to_owned() } else { format!("GPUs {}", all.join(", ")) };
+        let unreadable = observed.unreadable.iter().find(|gpu| gpu.index == index);
+        let has = match unreadable {
+            Some(gpu) => format!("cannot be read: {}", gpu.reason),
+            None if all.is_empty() => "no GPU".to_owned(),
+            None => format!("GPUs {}", all.join(", ")),
+        };
         differ(faults, format!("gpu {index}"), planned.board.clone(), has);
         return None;
     };

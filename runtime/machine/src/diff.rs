@@ -79,8 +79,8 @@ pub fn diff(target: &Target, observed: &Observed, state: &State) -> Result<Chang
 
 /// Whether what the state says of a GPU's instances and clock can still be so: neither survives a boot, and
 /// what sits in the same place after one was made by somebody else.
-pub(crate) fn is_of_this_boot(state: &State, _gpu: &GpuUuid, observed: &Observed) -> bool {
-    state.boot_id == observed.boot_id
+pub(crate) fn is_of_this_boot(state: &State, gpu: &GpuUuid, observed: &Observed) -> bool {
+    state.gpus.get(gpu).is_some_and(|gpu| state.boot_of(gpu) == observed.boot_id)
 }
 
 /// When a step comes, over all GPUs.
@@ -167,9 +167,7 @@ impl<'a> Differ<'a> {
     /// Whether an instance on the machine is ours, and what it carries.
     fn of_ours(&self, instance: &ObservedInstance) -> Option<&'a InstanceState> {
         let mut of_this_boot = self.state.instances.iter().filter(|_| self.is_same_boot);
-        of_this_boot.find(|ours| {
-            (ours.start, ours.size) == (instance.start, instance.size) && ours.profile == instance.profile
-        })
+        of_this_boot.find(|ours| ours.is_at(instance))
     }
 
     fn instances(&mut self, mode: Mode) -> Result<(Vec<Kept>, Vec<Kept>), Vec<Refusal>> {

@@ -7,6 +7,9 @@ use crate::driver::{Driver, Rights};
 use crate::error::{DeviceError, OpenError};
 use crate::holders::{self, KernelModule, Process};
 use crate::observed::{Observed, ObservedGpu};
+use crate::preflight::drivers;
+
+pub use crate::preflight::drivers::{is_older, least_for_mig as least_driver};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,38 +70,6 @@ const DAEMONS: [(&str, &str); 5] = [
     ("Xorg", "stop the display manager: systemctl isolate multi-user.target"),
     ("gnome-shell", "stop the display manager: systemctl isolate multi-user.target"),
 ];
-
-/// The least driver for MIG on a board, by the catalogue's id. NVIDIA MIG User Guide (edition 620),
-/// "Deployment Considerations"; the edition for 580 has the rows of A100 and H100 exchanged. Boards
-/// that it does not list have none here.
-const LEAST_DRIVERS: [(&str, &str); 12] = [
-    ("a100-40gb", "450.80.02"),
-    ("a100-80gb-pcie", "450.80.02"),
-    ("a100-80gb-sxm", "450.80.02"),
-    ("a30-24gb", "460.73"),
-    ("h100-80gb-sxm", "525.85.12"),
-    ("h100-80gb-pcie", "525.85.12"),
-    ("h100-nvl-94gb", "525.85.12"),
-    ("h200-141gb", "550.90.07"),
-    ("b200-180gb", "570.133.20"),
-    ("gb200-186gb", "570.133.20"),
-    ("b300", "580.82.07"),
-    ("rtx-pro-6000-blackwell", "575.51.03"),
-];
-
-/// The least driver version for MIG on a board; `None` when NVIDIA's guide does not list it.
-#[must_use]
-pub fn least_driver(board: &str) -> Option<&'static str> {
-    LEAST_DRIVERS.iter().find(|(known, _)| *known == board).map(|(_, version)| *version)
-}
-
-/// Whether a driver version comes before another, part by part as numbers. A version that is not numbers
-/// comes before none.
-#[must_use]
-pub fn is_older(version: &str, than: &str) -> bool {
-    let parts = |text: &str| text.split('.').map(|part| part.parse::<u32>().ok()).collect::<Option<Vec<_>>>();
-    parts(version).zip(parts(than)).is_some_and(|(version, than)| version < than)
-}
 
 /// Looks at the machine of a driver, or at the machine without one.
 #[must_use]
@@ -256,10 +227,10 @@ fn board_check(gpu: &ObservedGpu) -> Option<Check> {
 }
 
 fn driver_check(gpu: &ObservedGpu, observed: &Observed) -> Option<Check> {
-    let least = gpu.board.as_deref().and_then(least_driver)?;
+    let least = gpu.board.as_deref().and_then(drivers::least_for_mig)?;
     let name = format!("driver for gpu {}", gpu.index);
     let version = &observed.driver_version;
-    if is_older(version, least) {
+    if drivers::is_older(version, least) {
         return Some(Check {
             name,
             verdict: Verdict::Problem,

@@ -2,15 +2,15 @@
 //!
 //! The first line says what the machine was, what it is to become and every step between, with a checksum.
 //! Then two lines a step: its intent before it starts, its outcome after; and one at the end. Each is on
-//! disk (fsync) before anything else happens. After a crash the first line and the machine itself are
+//! disk (fsync) before anything else happens; an outcome and the next intent go there together. After a crash the first line and the machine itself are
 //! enough to go on or back; the others say how far it came, and which instances are therefore ours.
 //!
 //! The file appears by rename with its first line whole. A last line that was torn off speaks of
 //! something that had not begun (an intent) or that reading the machine answers (an outcome).
 
-use crate::changes::{Changes, Step};
-use crate::error::StoreError;
-use crate::observed::Observed;
+use crate::changes::{Changes, Operation, Step};
+use crate::error::{DeviceErrorKind, StoreError};
+use crate::observed::{GpuUuid, Observed};
 use crate::state::State;
 use crate::store::{check_format, damaged};
 use crate::target::Target;
@@ -82,6 +82,9 @@ pub enum Entry {
         is_inverse: bool,
         /// What the driver said; `None` when it came about.
         error: Option<String>,
+        /// What kind of refusal that was, as a word: `in-use`, `not-supported`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refusal: Option<String>,
     },
     /// A transaction that had stopped goes on, or goes back; also one that had ended, to be taken back.
     Continued {
@@ -196,7 +199,7 @@ impl Journal {
         let torn = self.is_torn.then(|| format!("the last line of `{path}` was torn off by a crash"));
         let unsettled = self.is_open().then(|| self.unsettled()).flatten().map(|step| {
             format!(
-                "it stopped during `{}` on gpu {}; the machine was read to see how far",
+                "it stopped at `{}` on gpu {}; the machine was read to see how far it came",
                 step.operation, step.index
             )
         });
@@ -211,6 +214,17 @@ impl Journal {
             Entry::Outcome { .. } | Entry::End { .. } => &[],
         });
         self.header.changes.steps.iter().chain(continued)
+    }
+
+    /// Whether the driver said, in this transaction, that it cannot lock the clock of a GPU.
+    pub(crate) fn cannot_lock(&self, gpu: &GpuUuid) -> bool {
+        self.entries.windows(2).any(|pair| match pair {
+            [Entry::Intent { what, .. }, Entry::Outcome { refusal: Some(refusal), .. }] => {
+                let is_lock = matches!(what.operation, Operation::LockClocks { .. });
+                is_lock && what.gpu == *gpu && refusal == DeviceErrorKind::NotSupported.word()
+            }
+            _ => false,
+        })
     }
 
     /// The changes of the last time it went towards what the header wishes for.

@@ -9,7 +9,7 @@ use crate::error::Refusal;
 use crate::observed::{Holder, Observed, ObservedGpu, ObservedInstance};
 use std::collections::BTreeMap;
 
-mod drivers;
+pub(crate) mod drivers;
 mod radius;
 mod warnings;
 

@@ -28,6 +28,7 @@ pub fn resume(means: &mut Means<'_>) -> Ended {
     };
     report.outcome = crate::apply::Outcome::Open;
     report.notes = journal.notes();
+    report.journal.clone_from(&journal.path);
     let writer = match Writer::at_end(journal) {
         Ok(writer) => writer,
         Err(error) => return (report, Err(error.into())),

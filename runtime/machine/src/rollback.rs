@@ -35,6 +35,7 @@ pub fn rollback(means: &mut Means<'_>, without_lost: bool) -> Ended {
     let mut report = Report::blank(means.store);
     let begun = last_journal(means.store).and_then(|journal| {
         report.notes = journal.notes();
+        report.journal.clone_from(&journal.path);
         if journal.is_open() {
             report.outcome = Outcome::Open;
         }

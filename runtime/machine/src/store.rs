@@ -29,7 +29,14 @@ pub struct Store {
 pub struct Locked {
     store: Store,
     /// The lock belongs to the open file: the system gives it up with the process, however that ends.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing is not enough while a child that was just forked still has the file, too.
+        let _ = self.lock.unlock();
+    }
 }
 
 impl std::ops::Deref for Locked {
@@ -116,7 +123,7 @@ impl Store {
         // The name is a courtesy to those who are refused: on a full disk the lock holds without it.
         let _ = file.set_len(0);
         let _ = write!(file, "{}\n{command}\n", std::process::id());
-        Ok(Locked { store: self.clone(), _lock: file })
+        Ok(Locked { store: self.clone(), lock: file })
     }
 
     /// The state; that of an untouched machine when there is none.

@@ -79,12 +79,7 @@ pub fn restore(before: &Observed, state_before: &State, touched: &BTreeSet<GpuUu
         let is_of_this_boot = crate::diff::is_of_this_boot(state_before, &gpu.uuid, before);
         let state = state_before.gpus.get(&gpu.uuid).filter(|_| is_of_this_boot);
         let is_ours = |instance: &&ObservedInstance| {
-            state.is_some_and(|state| {
-                state.instances.iter().any(|ours| {
-                    (ours.start, ours.size) == (instance.start, instance.size)
-                        && ours.profile == instance.profile
-                })
-            })
+            state.is_some_and(|state| state.instances.iter().any(|ours| ours.is_at(instance)))
         };
         let mut instances: Vec<TargetInstance> = gpu
             .instances

@@ -1,5 +1,7 @@
 //! State and lock of a machine, with bad files, bad folders, full disks and several processes.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use ent_machine::error::StoreError;
 use ent_machine::state::State;
 use ent_machine::store::Store;

@@ -8,6 +8,7 @@
 //! process, pull a board out, reboot.
 
 use crate::description::Description;
+use crate::faults::{self, Faults};
 use crate::silicon::Silicon;
 use crate::store::Store;
 use std::io::{Error, ErrorKind};
@@ -75,6 +76,30 @@ impl SimulatedMachine {
     /// When its files cannot be read or written.
     pub fn reboot(&self) -> Result<(), Error> {
         self.change(Silicon::reboot)
+    }
+}
+
+impl SimulatedMachine {
+    /// Says what is to go wrong from now on, in place of what was said before.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn set_faults(&self, faults: &Faults) -> Result<(), Error> {
+        let new = self.state().join("faults.new");
+        std::fs::write(&new, faults.text())?;
+        std::fs::rename(new, self.state().join(faults::FILE))
+    }
+
+    /// What is to go wrong, and how many of the calls it waits for were made. Nothing, if nobody said so.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn faults(&self) -> Result<Faults, Error> {
+        match std::fs::read_to_string(self.state().join(faults::FILE)) {
+            Ok(text) => Faults::parse(&text).map_err(Error::other),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Faults(Vec::new())),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -26,7 +26,8 @@ pub const STATE_FILE: &str = "state.json";
 /// The name of the file that writers lock.
 const LOCK_FILE: &str = "lock";
 
-/// How long readers may go without looking whether processes still exist. Writers always look.
+/// How long a store may go without looking for processes that ended, which costs a file for each: so long
+/// they may still seem to draw power. Whether an instance is in use is always looked at anew.
 const REAP_EVERY: Duration = Duration::from_millis(1);
 
 /// Why a machine cannot be read or kept.
@@ -113,6 +114,17 @@ struct Cache {
     reaped: Option<Instant>,
 }
 
+impl Cache {
+    /// Whether it is time to look for processes that ended; they are looked for then.
+    fn is_reaping_due(&mut self) -> bool {
+        let is_due = self.reaped.is_none_or(|last| last.elapsed() >= REAP_EVERY);
+        if is_due {
+            self.reaped = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
 /// Which file that was. The file is kept open, so that its inode cannot come again for another.
 #[derive(Debug)]
 struct Version {
@@ -173,17 +185,12 @@ impl Store {
     pub fn with<T>(&self, look: impl FnOnce(&Silicon) -> T) -> Result<T, StoreError> {
         let (found, is_due) = {
             let mut cache = self.cache();
-            let found = self.load(&mut cache)?;
-            let is_due = cache.reaped.is_none_or(|last| last.elapsed() >= REAP_EVERY);
-            if is_due {
-                cache.reaped = Some(Instant::now());
-            }
-            (found, is_due)
+            (self.load(&mut cache)?, cache.is_reaping_due())
         };
         match found {
             // Whoever may not write sees processes that ended until somebody else forgets them.
             Some(silicon) if is_due && silicon.has_ended_processes() => {
-                let reaped = self.with_mut(|silicon| silicon.clone());
+                let reaped = self.change(true, |silicon| silicon.clone());
                 Ok(look(&reaped.unwrap_or(silicon)))
             }
             Some(silicon) => Ok(look(&silicon)),
@@ -196,6 +203,15 @@ impl Store {
     /// # Errors
     /// When the files cannot be read or written; nothing is changed then.
     pub fn with_mut<T>(&self, change: impl FnOnce(&mut Silicon) -> T) -> Result<T, StoreError> {
+        let is_due = self.cache().is_reaping_due();
+        self.change(is_due, change)
+    }
+
+    fn change<T>(
+        &self,
+        is_reaping_due: bool,
+        change: impl FnOnce(&mut Silicon) -> T,
+    ) -> Result<T, StoreError> {
         let _lock = self.lock()?;
         let mut cache = self.cache();
         let now = now_ns();
@@ -206,7 +222,7 @@ impl Store {
         // What was drawn until now is counted before anything changes. That alone is no change: the time
         // between is counted by whoever looks, too.
         silicon.advance(now);
-        let is_reaped = silicon.reap();
+        let is_reaped = is_reaping_due && silicon.reap();
         let before = silicon.clone();
         let answer = change(&mut silicon);
         if is_new || is_reaped || silicon.state() != before.state() {
@@ -258,10 +274,10 @@ impl Store {
         let machine = self.machine(cache)?;
         let path = self.folder.join(STATE_FILE);
         let Some(identity) = identity(&path)? else { return Ok(None) };
-        if let Some((version, silicon)) = &cache.state {
-            if version.identity == identity {
-                return Ok(Some(silicon.at(&machine, now_ns())));
-            }
+        if let Some((version, silicon)) = &cache.state
+            && version.identity == identity
+        {
+            return Ok(Some(silicon.at(&machine, now_ns())));
         }
         let Some((version, text)) = read(&path)? else { return Ok(None) };
         let state = parse_state(&path, &text)?;
@@ -278,10 +294,10 @@ impl Store {
         let path = self.folder.join(FILE);
         let missing = || StoreError::Description(DescriptionError::Missing(self.folder.clone()));
         let identity = identity(&path)?.ok_or_else(missing)?;
-        if let Some((version, machine)) = &cache.description {
-            if version.identity == identity {
-                return Ok(Arc::clone(machine));
-            }
+        if let Some((version, machine)) = &cache.description
+            && version.identity == identity
+        {
+            return Ok(Arc::clone(machine));
         }
         let (version, text) = read(&path)?.ok_or_else(missing)?;
         let machine = Arc::new(Machine::new(Description::parse(&text)?));
@@ -478,14 +494,14 @@ mod tests {
 
     #[test]
     fn a_state_that_cannot_be_read_says_why_and_is_left_alone() {
-        let (folder, store) = boot(|_| ());
+        let (folder, store) = boot(|d| d.gpu[0].count = 1);
         create(&store).unwrap();
         let path = folder.path().join(STATE_FILE);
         let text = fs::read_to_string(&path).unwrap();
         // Every truncation is noticed; so are other versions and other keys.
         for end in 0..text.len() {
             fs::write(&path, &text[..end]).unwrap();
-            assert!(matches!(Store::open(folder.path()), Err(StoreError::Damaged { .. })), "{end}");
+            assert!(matches!(store.with(|_| ()), Err(StoreError::Damaged { .. })), "{end}");
         }
         fs::write(&path, text.replacen("\"boot\"", "\"boots\"", 1)).unwrap();
         assert!(matches!(store.with(|_| ()), Err(StoreError::Damaged { .. })));

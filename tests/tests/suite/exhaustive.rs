@@ -275,6 +275,10 @@ proptest! {
         };
         agree(&world, LatencyRule::Execution, metric, n_boards)?;
     }
+}
+
+proptest! {
+    #![proptest_config(config(200))]
 
     #[test]
     fn what_is_called_optimal_is_with_queues_and_one_replica_each(
@@ -296,6 +300,10 @@ proptest! {
         };
         agree(&world, LatencyRule::Queueing, metric, n_boards)?;
     }
+}
+
+proptest! {
+    #![proptest_config(config(48))]
 
     #[test]
     fn any_plan_with_queues_holds_and_no_bound_is_above_it(

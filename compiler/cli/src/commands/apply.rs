@@ -213,6 +213,7 @@ fn go_on(arguments: &Apply, terminal: &Terminal) -> Result<Exit, Stop> {
         changes: &changes,
         observed: &observed,
         radius: &blast_radius(&changes, &observed, &state.on(&observed)),
+        has_boards_off: false,
         binding: None,
         refusals: &[],
         warnings: &[],

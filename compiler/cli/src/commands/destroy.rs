@@ -21,7 +21,8 @@ pub(super) fn run(arguments: &Destroy, terminal: &Terminal) -> Result<Exit, Stop
     crate::interrupt::listen();
     let change = &arguments.change;
     let is_told = change.format == Told::Human;
-    if !arguments.auto_approve && !(is_told && std::io::stdin().is_terminal()) {
+    let can_ask = is_told && std::io::stdin().is_terminal();
+    if !(arguments.auto_approve || can_ask) {
         return Err(Stop::Refused {
             code: "usage",
             message: "a machine is given back after a `yes`, and there is nobody to ask".to_owned(),
@@ -53,6 +54,7 @@ pub(super) fn run(arguments: &Destroy, terminal: &Terminal) -> Result<Exit, Stop
         changes: &changes,
         observed: &observed,
         radius: &blast_radius(&changes, &observed, &of_now),
+        has_boards_off: false,
         binding: None,
         refusals: &[],
         warnings: &warnings(&changes, &observed, &of_now, None),

@@ -60,6 +60,5 @@ fn drawn(report: &ImportReport, terminal: &Terminal) -> String {
         )],
     };
     lines.extend(report.imported.iter().map(|one| Line::plain(format!("  {one}"))));
-    lines.extend(report.notes.iter().map(|note| Line::of(Role::Warn, format!("  {note}"))));
     page(&lines.into_iter().flat_map(|line| line.wrapped(canvas.width, 4)).collect::<Vec<_>>(), canvas.color)
 }

@@ -24,12 +24,10 @@ pub(super) fn keep(store: &Locked, state: &State, plan: &CheckedPlan) -> Result<
         std::fs::rename(&path, previous(store)).map_err(|source| cannot_keep(&path, &source))?;
     }
     let text = crate::report::plan_file(plan.plan())?;
+    let help = "make room, or name a folder that you may write with `--state DIR`";
     crate::write::atomically(&path, &text).map_err(|stop| match stop {
-        Stop::Refused { code, message, .. } => {
-            Trouble::new(code, message, "make room, or name a folder that you may write with `--state DIR`")
-                .into()
-        }
-        other => other,
+        Stop::Refused { code, message, .. } => Trouble::new(code, message, help).into(),
+        Stop::Diagnostics { .. } | Stop::World(_) | Stop::Output(_) => stop,
     })
 }
 

@@ -33,6 +33,7 @@ pub(super) fn run(arguments: &Rollback, terminal: &Terminal) -> Result<Exit, Sto
         changes: &changes,
         observed: &observed,
         radius: &blast_radius(&changes, &observed, &state.on(&observed)),
+        has_boards_off: false,
         binding: None,
         refusals: &[],
         warnings: &[],

@@ -34,6 +34,7 @@ pub(super) struct Steps {
     warnings: Vec<Warning>,
     title: String,
     is_bound_here: bool,
+    has_boards_off: bool,
 }
 
 impl Steps {
@@ -69,6 +70,7 @@ impl Steps {
             refusals: machine::refusals(&refusals),
             warnings: warnings(&changes, observed, state, Some((&wanted.plan, &binding))),
             title: format!("node {}", wanted.node),
+            has_boards_off: plan.unused.iter().any(|u| u.node == wanted.node && u.is_off && u.count > 0),
             is_bound_here: plan.machine.is_none() && !changes.is_empty(),
             changes,
             binding,
@@ -82,6 +84,7 @@ impl Steps {
             changes: &self.changes,
             observed: &wanted.observed,
             radius: &self.radius,
+            has_boards_off: self.has_boards_off,
             binding: self.is_bound_here.then_some(&self.binding),
             refusals: &self.refusals,
             warnings: &self.warnings,

@@ -22,6 +22,7 @@ use std::time::Duration;
 /// # Errors
 /// When another entc holds it for longer than `patience`, or the folder cannot be made or written.
 pub(super) fn locked(folder: &Path, patience: Duration) -> Result<Locked, Stop> {
+    crate::interrupt::is_waiting();
     let command: Vec<String> = std::env::args().collect();
     Store::open(folder)
         .and_then(|store| store.lock(&command.join(" "), patience))
@@ -165,6 +166,7 @@ impl Run<'_> {
                         done: steps(&report.done),
                         failed: steps(&report.failed),
                         not_started: steps(&report.not_started),
+                        taken_back: steps(&report.taken_back),
                         journal: has_journal.then(|| report.journal.display().to_string()),
                         notes: report.notes.clone(),
                         diagnostics: troubles.iter().chain(&after.troubles).map(shown).collect(),

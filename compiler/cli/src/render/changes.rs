@@ -19,6 +19,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) observed: &'a Observed,
     /// What stops.
     pub(crate) radius: &'a [Radius],
+    /// Whether the plan has boards off that are left as they are.
+    pub(crate) has_boards_off: bool,
     /// Which planned board is which GPU, where that was decided here.
     pub(crate) binding: Option<&'a Binding>,
     /// Why `apply` would refuse.
@@ -132,7 +134,8 @@ fn untouched(shown: &Shown<'_>, canvas: &Canvas) -> Vec<Line> {
         return Vec::new();
     }
     let word = if indices.len() == 1 { "gpu" } else { "gpus" };
-    let text = format!("left as they are: {word} {}", spans(&indices, canvas.symbols.dash));
+    let off = if shown.has_boards_off { "; the plan has boards off, and entc switches none off" } else { "" };
+    let text = format!("left as they are: {word} {}{off}", spans(&indices, canvas.symbols.dash));
     let mut lines = Line::of(Role::Faint, text).wrapped(canvas.width, 2);
     lines.push(Line::new());
     lines
@@ -153,40 +156,60 @@ fn spans(indices: &[u32], dash: char) -> String {
     runs.iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
-/// What stops: GPU by GPU, and service by service.
+/// What stops: GPU by GPU, those alike told together, and service by service.
 fn radius(radius: &[Radius], canvas: &Canvas) -> Vec<Line> {
     if radius.is_empty() {
         return Vec::new();
     }
     let mut lines = vec![Line::of(Role::Heading, "what stops")];
+    let mut alike: Vec<(String, Vec<u32>)> = Vec::new();
     let mut services: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for one in radius {
-        let mut facts = Vec::new();
-        if one.resets {
-            facts.push("the board resets, and whatever runs on it ends".to_owned());
-        }
-        if !one.destroyed.is_empty() {
-            facts.push(format!("{} go", one.destroyed.join(", ")));
-        }
-        for holder in &one.processes {
-            let name = holder.name.as_deref().unwrap_or("a process");
-            facts.push(format!("{name} ({}) loses what it runs on", holder.pid));
+        let facts = reach(one);
+        match alike.iter_mut().find(|(known, _)| *known == facts) {
+            Some((_, gpus)) => gpus.push(one.index),
+            None => alike.push((facts, vec![one.index])),
         }
         for service in &one.services {
             services.entry(service).or_default().push(one.index);
         }
-        let line = Line::of(Role::Warn, format!("  gpu {}", one.index))
-            .and(Role::Plain, format!("  {}", facts.join("; ")));
+    }
+    let on = |gpus: &[u32]| {
+        let word = if gpus.len() == 1 { "gpu" } else { "gpus" };
+        format!("{word} {}", spans(gpus, canvas.symbols.dash))
+    };
+    for (facts, gpus) in alike {
+        let line = Line::of(Role::Warn, format!("  {}", on(&gpus))).and(Role::Plain, format!("  {facts}"));
         lines.extend(line.wrapped(canvas.width, 4));
     }
     for (service, gpus) in services {
         let line = Line::of(Role::Warn, "  service ")
             .and(Role::Name, service)
-            .and(Role::Plain, format!("  on gpu {}", spans(&gpus, canvas.symbols.dash)));
+            .and(Role::Plain, format!("  on {}", on(&gpus)));
         lines.extend(line.wrapped(canvas.width, 4));
     }
     lines.push(Line::new());
     lines
+}
+
+/// What stops on one GPU.
+fn reach(one: &Radius) -> String {
+    let mut facts = Vec::new();
+    let is_idle = one.destroyed.is_empty() && one.services.is_empty() && one.processes.is_empty();
+    match (one.resets, is_idle) {
+        (true, true) => facts.push("the board resets; nothing runs on it".to_owned()),
+        (true, false) => facts.push("the board resets, and whatever runs on it ends".to_owned()),
+        (false, _) => {}
+    }
+    if !one.destroyed.is_empty() {
+        let go = if one.destroyed.len() == 1 { "goes" } else { "go" };
+        facts.push(format!("{} {go}", one.destroyed.join(", ")));
+    }
+    for holder in &one.processes {
+        let name = holder.name.as_deref().unwrap_or("a process");
+        facts.push(format!("{name} ({}) loses what it runs on", holder.pid));
+    }
+    facts.join("; ")
 }
 
 #[cfg(test)]
@@ -227,7 +250,7 @@ mod tests {
             service: Some("b".to_owned()),
         };
         let untouched = [0, 2, 3].map(|i| GpuUuid(format!("GPU-{i}"))).to_vec();
-        let changes = Changes { steps: vec![step], kept: vec![kept], untouched };
+        let changes = Changes { steps: vec![step], kept: vec![kept], untouched, ..Changes::default() };
         let radius = [Radius {
             gpu,
             index: 1,
@@ -242,6 +265,7 @@ mod tests {
             changes: &changes,
             observed: &observed,
             radius: &radius,
+            has_boards_off: true,
             binding: None,
             refusals: &[],
             warnings: &[],
@@ -250,12 +274,15 @@ mod tests {
             let canvas = Canvas { width, color: false, symbols, detail: Detail::Boards };
             let text = super::changes(&shown, &canvas);
             assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+            // Whatever the width, the same words.
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             for words in [
                 "1 step on 1 of 4 GPUs",
                 "+ create 1g.10gb at slice 3",
                 "keep 2g.20gb",
                 "gpus 0, 2",
-                "3g.40gb@0",
+                "none off",
+                "3g.40gb@0 goes",
                 "old",
             ] {
                 assert!(text.contains(words), "{words} is missing from {text}");

@@ -12,8 +12,9 @@ pub(crate) fn doctor(findings: &Findings, canvas: &Canvas) -> String {
     lines.push(Line::new());
     lines.push(match (problems, warnings) {
         (0, 0) => Line::of(Role::Good, "nothing stands in the way of `entc apply`"),
-        (0, n) => Line::of(Role::Warn, format!("`entc apply` can work here; warnings: {n}")),
-        (n, _) => Line::of(Role::Bad, format!("`entc apply` cannot work here; problems: {n}")),
+        (0, n) => Line::of(Role::Warn, format!("no problems; warnings: {n}")),
+        (n, m) => Line::of(Role::Bad, format!("problems that keep `entc apply` from its work: {n}"))
+            .and(Role::Plain, format!("; warnings: {m}")),
     });
     page(&lines, canvas.color)
 }

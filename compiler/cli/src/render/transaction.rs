@@ -11,7 +11,8 @@ pub(crate) fn event(event: &Event<'_>) -> (String, bool) {
     match event {
         Event::Started { number, of, step, is_inverse } => {
             let back = if *is_inverse { "back: " } else { "" };
-            (format!("{number}/{of}  {back}gpu {}: {}", step.index, step.operation), false)
+            let digits = of.to_string().len();
+            (format!("{number:>digits$}/{of}  {back}gpu {}: {}", step.index, step.operation), false)
         }
         Event::Finished { step, error: Some(error), .. } => {
             (format!("failed: gpu {}: {}: {error}", step.index, step.operation), true)
@@ -52,6 +53,7 @@ pub(crate) fn summary(summary: &Summary<'_>, canvas: &Canvas) -> String {
         }
         lines.extend(steps("done", &report.done, canvas));
         lines.extend(steps("failed", &report.failed, canvas));
+        lines.extend(steps("taken back", &report.taken_back, canvas));
         lines.extend(steps("not started", &report.not_started, canvas));
     }
     for note in &report.notes {
@@ -131,6 +133,7 @@ mod tests {
             not_started: vec![step(510)],
             outcome: Outcome::Open,
             journal: "/x/journal.jsonl".into(),
+            taken_back: Vec::new(),
             notes: vec!["a GPU is gone".to_owned()],
         };
         let troubles = [Trouble::new("gpu-lost", "it fell off", "reboot")];

@@ -105,9 +105,9 @@ impl From<&Step> for ShownStep {
     }
 }
 
-/// An instance that stays.
+/// An instance that comes or stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-struct ShownKept {
+struct ShownInstance {
     /// Its GPU.
     gpu: GpuUuid,
     /// Its profile.
@@ -189,8 +189,10 @@ pub(crate) struct ChangesReport {
     has_changes: bool,
     /// The steps, in order.
     steps: Vec<ShownStep>,
+    /// Instances that come.
+    created: Vec<ShownInstance>,
     /// Instances that stay.
-    kept: Vec<ShownKept>,
+    kept: Vec<ShownInstance>,
     /// GPUs that nothing is done to.
     untouched: Vec<GpuUuid>,
     /// Instances that go.
@@ -213,7 +215,7 @@ impl ChangesReport {
         refusals: &[Trouble],
         warnings: &[Warning],
     ) -> Self {
-        let kept = |kept: &ent_machine::changes::Kept| ShownKept {
+        let instance = |kept: &ent_machine::changes::Kept| ShownInstance {
             gpu: kept.gpu.clone(),
             profile: kept.profile.clone(),
             start: kept.start,
@@ -235,7 +237,8 @@ impl ChangesReport {
             binding: bound(binding),
             has_changes: !changes.is_empty(),
             steps: changes.steps.iter().map(ShownStep::from).collect(),
-            kept: changes.kept.iter().map(kept).collect(),
+            created: changes.created.iter().map(instance).collect(),
+            kept: changes.kept.iter().map(instance).collect(),
             untouched: changes.untouched.clone(),
             n_destroyed: changes.n_destroyed(),
             blast_radius: radius.iter().map(reach).collect(),
@@ -403,6 +406,8 @@ pub(crate) enum What {
         failed: Vec<ShownStep>,
         /// Steps that were not begun.
         not_started: Vec<ShownStep>,
+        /// Steps of going back that came about.
+        taken_back: Vec<ShownStep>,
         /// Where the journal is; `null` when there is none of this run.
         journal: Option<String>,
         /// What else is to be known.
@@ -469,6 +474,7 @@ impl Event {
             done: Vec::new(),
             failed: Vec::new(),
             not_started: Vec::new(),
+            taken_back: Vec::new(),
             journal: None,
             notes: Vec::new(),
             diagnostics,

@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot run has failed")]
 
+mod apply;
 mod bad_input;
 mod compare;
+mod cut_off;
 mod documents;
+mod machine;
 mod performance;
 mod plan_file;
+mod refused;
 mod run;
 mod simulate;
 mod streams;

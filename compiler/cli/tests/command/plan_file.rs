@@ -1,14 +1,23 @@
 //! `plan.json`: written whole or not at all, read only when it holds.
 
 use crate::run::{SPEC, names, run, told};
-use ent_plan::plan::sample;
+use ent_plan::plan::{Plan, sample, seal};
 use serde_json::Value;
 use std::path::Path;
 
 fn saved(folder: &Path) -> Value {
-    let plan = serde_json::to_value(sample::plan()).unwrap();
+    let mut plan = sample::plan();
+    seal(&mut plan);
+    let plan = serde_json::to_value(plan).unwrap();
     write(folder, &plan);
     plan
+}
+
+/// Writes an edited plan as if a planner had made it so.
+fn write_sealed(folder: &Path, plan: &Value) {
+    let mut plan: Plan = serde_json::from_value(plan.clone()).unwrap();
+    seal(&mut plan);
+    write(folder, &serde_json::to_value(plan).unwrap());
 }
 
 fn write(folder: &Path, plan: &Value) {
@@ -73,11 +82,110 @@ fn a_plan_that_does_not_hold_is_refused() {
     let mut plan = good.clone();
     plan["gpus"][0]["instances"][1]["start"] = 3.into();
     write(folder.path(), &plan);
+    refused("edited", "plan-checksum");
+    write_sealed(folder.path(), &plan);
     refused("overlapping placements", "plan-check-failed");
     let mut plan = good.clone();
     plan["metrics"]["power_w"] = 1.0.into();
-    write(folder.path(), &plan);
+    write_sealed(folder.path(), &plan);
     refused("a sum that is not one", "plan-check-failed");
+    let mut plan = good.clone();
+    plan["gpus"][0]["instances"][1]["profile"] = "2g.21gb".into();
+    write_sealed(folder.path(), &plan);
+    refused("a profile that the board does not have", "plan-check-failed");
+    let mut plan = good.clone();
+    plan["checksum"] = Value::Null;
+    write(folder.path(), &plan);
+    refused("a checksum taken out", "plan-checksum");
+}
+
+#[test]
+fn a_plan_of_the_format_without_checksums_is_shown_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut plan = saved(folder.path());
+    plan["checksum"] = Value::Null;
+    plan["format_version"] = "1.0".into();
+    write(folder.path(), &plan);
+    let (code, out, err) = told(&run(folder.path(), &["show", "plan.json"]));
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("classify") && err.contains("warning[plan-checksum]"), "{err}");
+    let (code, _, err) = told(&run(folder.path(), &["apply", "plan.json"]));
+    assert_eq!(code, 1);
+    assert!(err.contains("error[plan-checksum]") && err.contains("plan again"), "{err}");
+}
+
+#[test]
+fn fields_of_a_later_minor_version_are_kept_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut plan = saved(folder.path());
+    plan["later"] = "unknown".into();
+    write(folder.path(), &plan);
+    let (code, _, err) = told(&run(folder.path(), &["show", "plan.json"]));
+    assert_eq!(code, 1);
+    assert!(err.contains("error[plan-checksum]"), "{err}");
+    // As the later version would have sealed it: over everything in the file.
+    let mut rest = plan.clone();
+    rest.as_object_mut().unwrap().remove("checksum");
+    let bytes = serde_json_canonicalizer::to_vec(&rest).unwrap();
+    let hash: String =
+        sha2::Digest::finalize(sha2::Digest::chain_update(<sha2::Sha256 as sha2::Digest>::new(), bytes))
+            .iter()
+            .map(|byte: &u8| format!("{byte:02x}"))
+            .collect();
+    plan["checksum"] = format!("sha256:{hash}").into();
+    write(folder.path(), &plan);
+    let (code, out, err) = told(&run(folder.path(), &["show", "plan.json", "--format", "json"]));
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(serde_json::from_str::<Value>(&out).unwrap()["later"], "unknown");
+}
+
+#[test]
+fn a_report_is_not_taken_for_a_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.ent"), SPEC).unwrap();
+    let (code, out, err) = told(&run(
+        folder.path(),
+        &["plan", "a.ent", "-o", "plan.json", "--planner", "greedy", "--format", "json"],
+    ));
+    assert_eq!(code, 0, "{err}");
+    let plan: Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("plan.json")).unwrap()).unwrap();
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert!(plan["checksum"].as_str().is_some_and(|checksum| checksum.starts_with("sha256:")));
+    assert_eq!(report["checksum"], plan["checksum"]);
+    std::fs::write(folder.path().join("report.json"), out).unwrap();
+    let (code, _, err) = told(&run(folder.path(), &["show", "report.json"]));
+    assert_eq!(code, 1);
+    assert!(err.contains("error[plan-checksum]") && err.contains("-o plan.json"), "{err}");
+}
+
+#[test]
+fn what_no_planner_heeds_is_refused_and_not_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    saved(folder.path());
+    std::fs::write(folder.path().join("a.ent"), SPEC).unwrap();
+    for arguments in [
+        &["simulate", "plan.json", "--planner", "fgd"][..],
+        &["simulate", "plan.json", "--conformant"],
+        &["plan", "a.ent", "--conformant"],
+        &["plan", "a.ent", "--planner", "greedy", "--conformant"],
+        &["compare", "a.ent", "--planners", "optimal,greedy", "--conformant"],
+    ] {
+        let (code, out, err) = told(&run(folder.path(), arguments));
+        assert_eq!((code, out.as_str()), (1, ""), "{arguments:?}");
+        assert!(err.contains("error[usage]"), "{arguments:?}: {err}");
+    }
+}
+
+#[test]
+fn where_a_plan_is_to_be_written_is_looked_at_before_it_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    // A table that is not there is found only after the spec is read: whichever comes first is told.
+    std::fs::write(folder.path().join("a.ent"), SPEC).unwrap();
+    let arguments = ["plan", "a.ent", "-o", "no/such/plan.json", "--table", "none.csv"];
+    let (code, _, err) = told(&run(folder.path(), &arguments));
+    assert_eq!(code, 1);
+    assert!(err.contains("cannot-write") && !err.contains("none.csv"), "{err}");
 }
 
 #[test]

@@ -7,9 +7,21 @@ use std::process::{Command, Output, Stdio};
 pub(crate) fn entc(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_entc"));
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
-    for name in
-        ["NO_COLOR", "CLICOLOR_FORCE", "ENTC_COLOR", "ENTC_TIME_LIMIT", "ENT_DATA", "COLUMNS", "LC_ALL"]
-    {
+    for name in [
+        "NO_COLOR",
+        "CLICOLOR_FORCE",
+        "ENTC_COLOR",
+        "ENTC_TIME_LIMIT",
+        "ENTC_NVML",
+        "ENTC_SIM_STATE",
+        "ENTC_STATE",
+        "ENTC_NODE",
+        "ENTC_LIBDIR",
+        "XDG_STATE_HOME",
+        "ENT_DATA",
+        "COLUMNS",
+        "LC_ALL",
+    ] {
         command.env_remove(name);
     }
     command.env("LANG", "C.UTF-8");

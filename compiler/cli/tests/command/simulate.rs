@@ -1,12 +1,14 @@
 //! `entc simulate`: promises judged by simulated arrivals, the same for the same seeds.
 
 use crate::run::{SPEC, run, told};
-use ent_plan::plan::sample;
+use ent_plan::plan::{sample, seal};
 use serde_json::Value;
 use std::path::Path;
 
 fn saved(folder: &Path) {
-    std::fs::write(folder.join("plan.json"), serde_json::to_string(&sample::plan()).unwrap()).unwrap();
+    let mut plan = sample::plan();
+    seal(&mut plan);
+    std::fs::write(folder.join("plan.json"), serde_json::to_string(&plan).unwrap()).unwrap();
 }
 
 /// The report, without the one number that is true of one run only.

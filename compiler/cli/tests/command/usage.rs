@@ -20,6 +20,11 @@ fn usage_errors_exit_with_1_and_leave_standard_output_alone() {
         &["check", "a.ent", "--quiet", "--verbose"],
         &["schema", "nothing"],
         &["explain", "no-such-code"],
+        &["observe", "--nvml", "simulatd"],
+        &["apply"],
+        &["apply", "plan.json", "--resume"],
+        &["apply", "plan.json", "--lock-timeout", "soon"],
+        &["apply", "a.ent", "--unit-dir", "/tmp"],
     ] {
         let (code, out, err) = told(&run(folder.path(), arguments));
         assert_eq!(code, 1, "{arguments:?}: {err}");
@@ -41,6 +46,22 @@ fn a_usage_error_is_json_where_json_was_asked_for() {
 }
 
 #[test]
+fn a_usage_error_of_a_command_that_tells_lines_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["apply", "--format", "json-lines"][..],
+        &["destroy", "--format=json", "--no-such-flag"],
+        &["rollback", "--format", "json", "--lock-timeout", "soon"],
+    ] {
+        let (code, out, _) = told(&run(folder.path(), arguments));
+        assert_eq!((code, out.lines().count()), (1, 1), "{arguments:?}: {out}");
+        let event: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!((event["event"].as_str(), event["exit_code"].as_u64()), (Some("end"), Some(1)), "{out}");
+        assert_eq!(event["diagnostics"][0]["code"], "usage");
+    }
+}
+
+#[test]
 fn help_and_version_are_results() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [&["--help"][..], &["--version"], &["plan", "--help"], &["help", "plan"]] {
@@ -50,6 +71,9 @@ fn help_and_version_are_results() {
     }
     let (_, out, _) = told(&run(folder.path(), &["--help"]));
     assert!(out.contains("Exit codes"), "{out}");
+    for code in [0, 1, 2, 3, 4, 101, 130] {
+        assert!(out.contains(&format!("\n  {code:<3}  ")), "{code} is missing from {out}");
+    }
 }
 
 #[test]
@@ -66,12 +90,25 @@ fn a_code_is_explained_and_a_mistyped_one_corrected() {
 #[test]
 fn schemas_are_json_schema_2020_12() {
     let folder = tempfile::tempdir().unwrap();
-    for of in ["plan", "report", "diagnostics", "performance"] {
+    for of in [
+        "plan",
+        "report",
+        "diagnostics",
+        "performance",
+        "simulation",
+        "comparison",
+        "observation",
+        "changes",
+        "drift",
+        "imported",
+        "findings",
+        "event",
+    ] {
         let (code, out, _) = told(&run(folder.path(), &["schema", of]));
         assert_eq!(code, 0);
         let schema: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{of}");
-        assert!(schema["properties"].is_object(), "{of}");
+        assert!(schema["properties"]["format_version"].is_object(), "{of}");
     }
     let (_, out, _) = told(&run(folder.path(), &["schema", "report"]));
     let report: Value = serde_json::from_str(&out).unwrap();
@@ -89,9 +126,12 @@ fn completions_and_the_manual_are_written() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let (code, out, _) = told(&run(folder.path(), &["completions", shell]));
         assert_eq!(code, 0);
-        assert!(out.contains("entc") && out.contains("performance"), "{shell}");
+        for command in ["performance", "observe", "apply", "rollback", "destroy", "import", "drift", "doctor"]
+        {
+            assert!(out.contains(command), "{shell}: {command}");
+        }
     }
     let (code, out, _) = told(&run(folder.path(), &["man"]));
     assert_eq!(code, 0);
-    assert!(out.contains(".TH entc"), "{out}");
+    assert!(out.contains(".TH entc") && out.contains("apply") && out.contains("Exit codes"), "{out}");
 }

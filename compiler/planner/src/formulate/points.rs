@@ -1,7 +1,8 @@
 //! One service → its usable operating points, or the reason why it has none.
 
+use super::energy::least_energies;
 use super::{Cells, Needs, admissible, promise};
-use crate::problem::{Cell, Class, Point, Slot};
+use crate::problem::{Cell, Class, Point, RATE_PARTS, Slot};
 use ent_lang::Program;
 use ent_lang::program::{Model, Pin, Service};
 use ent_performance::operate;
@@ -21,6 +22,14 @@ pub(super) struct Wanted {
     pub(super) care: Care,
 }
 
+impl Wanted {
+    /// Whether points that others beat may matter: energies that are bounds decide nothing. With points
+    /// left out, or admissible rates that are bounds themselves, no optimum is claimed.
+    pub(super) fn keeps_beaten(self) -> bool {
+        self.rule == LatencyRule::Queueing && self.needs.mean && self.care == Care::Exact
+    }
+}
+
 /// How carefully admissible rates are found under queueing, where each takes an evaluation of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Care {
@@ -30,6 +39,18 @@ pub(crate) enum Care {
     Thin(usize),
     /// Every point, at the most it could admit: for a bound on all plans.
     Optimistic,
+}
+
+impl Care {
+    /// The lesser of two.
+    pub(crate) fn lesser(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Optimistic, _) | (_, Self::Optimistic) => Self::Optimistic,
+            (Self::Thin(a), Self::Thin(b)) => Self::Thin(a.min(b)),
+            (Self::Thin(n), Self::Exact) | (Self::Exact, Self::Thin(n)) => Self::Thin(n),
+            (Self::Exact, Self::Exact) => Self::Exact,
+        }
+    }
 }
 
 /// Why candidates were left out, to say so when none remain.
@@ -55,7 +76,7 @@ pub(super) struct Usable {
 impl Usable {
     /// Gives the points their cells; a diagnostic when there are none.
     pub(super) fn settle(
-        self,
+        &self,
         program: &Program,
         cells: &mut Cells,
         wanted: Wanted,
@@ -66,7 +87,7 @@ impl Usable {
             let model = &program.models[service.model.value];
             diagnostics.push(self.refused.explain(service, model, wanted.rule));
         }
-        self.points.into_iter().map(|(cell, point)| Point { cell: cells.of(cell), ..point }).collect()
+        self.points.iter().map(|(cell, point)| Point { cell: cells.of(*cell), ..point.clone() }).collect()
     }
 }
 
@@ -136,9 +157,12 @@ pub(super) fn of_service(
             let cell = Cell { class: class_index, isolated, slot, clock: key.clock };
             let own = found.points.iter().rev().take_while(|(c, _)| *c == cell).map(|(_, p)| p);
             // No point admits more than its capacity: one that loses even then need not be evaluated.
-            let best = point(key, prediction.capacity(key.processes), &prediction, service, wanted.rule);
-            if own.clone().any(|p| beats(p, &best, wanted.needs)) {
-                continue;
+            if !wanted.keeps_beaten() {
+                let most = prediction.capacity(key.processes);
+                let best = point(key, most, &prediction, service, wanted.rule, 1);
+                if own.clone().any(|p| beats(p, &best, wanted.needs)) {
+                    continue;
+                }
             }
             let rate = if wanted.care == Care::Optimistic {
                 most_admissible(&prediction, key.processes, service, wanted.rule)
@@ -149,7 +173,9 @@ pub(super) fn of_service(
                 found.refused.too_slow(&prediction, wanted.rule, board, key);
                 continue;
             }
-            found.points.push((cell, point(key, rate, &prediction, service, wanted.rule)));
+            // Bounds on all plans count energies linearly.
+            let n_parts = if wanted.care == Care::Optimistic { 1 } else { RATE_PARTS };
+            found.points.push((cell, point(key, rate, &prediction, service, wanted.rule, n_parts)));
         }
     }
     found
@@ -190,54 +216,24 @@ fn point(
     prediction: &Prediction,
     service: &Service,
     rule: LatencyRule,
+    n_parts: usize,
 ) -> Point {
     let dynamic = prediction.dynamic_power.last().map_or(0.0, |d| d.get());
-    let energy = match rule {
+    let (energy, floors) = match rule {
         LatencyRule::Execution => {
             let capacity = prediction.capacity(key.processes);
-            if capacity > 0.0 { dynamic / capacity } else { 0.0 }
+            (if capacity > 0.0 { dynamic / capacity } else { 0.0 }, Vec::new())
         }
         LatencyRule::Queueing => {
-            let rate = admissible.min(service.rate.value.get());
-            least_energy(prediction, key.processes, promise(service, rule), rate)
+            let rate = service.rate.value.get();
+            let most = admissible.min(rate);
+            let parts = (1..=n_parts).map(|part| most.min(rate * part as f64 / n_parts as f64));
+            let floors = least_energies(prediction, key.processes, promise(service, rule), parts);
+            let energy = floors.last().copied().unwrap_or(0.0);
+            (energy, if n_parts == RATE_PARTS { floors } else { Vec::new() })
         }
     };
-    Point {
-        cell: usize::MAX,
-        key,
-        admissible,
-        dynamic,
-        energy: if energy.is_finite() { energy } else { 0.0 },
-    }
-}
-
-/// A lower bound on the dynamic energy per request (J) at this rate and below.
-///
-/// The requests of a batch arrived while its oldest waited, and that wait and the batch's own time are
-/// within the promise but for the percentile's tail: a mean batch of k needs `k <= 1 + rate (bound -
-/// t(k))`, with a twentieth more for the tail. No mix of batches up to that size is cheaper per request
-/// than the cheapest of them.
-fn least_energy(prediction: &Prediction, processes: u32, promise: operate::Promise<'_>, rate: f64) -> f64 {
-    let energies = operate::batch_energy(prediction, processes);
-    let mut least = f64::INFINITY;
-    let mut previous: Option<f64> = None;
-    for ((joules, time), k) in energies.iter().zip(&prediction.batch_times).zip(1u32..) {
-        let size = f64::from(k);
-        let reach = 1.0 + 1.05 * rate * (promise.bound - time.get()).max(0.0);
-        let own = joules / size;
-        if size <= reach {
-            least = least.min(own);
-            previous = Some(own);
-            continue;
-        }
-        // The largest mean batch lies between two sizes: between their energies per request.
-        if let Some(before) = previous {
-            let part = (reach - (size - 1.0)).clamp(0.0, 1.0);
-            least = least.min(before + (own - before).min(0.0) * part);
-        }
-        break;
-    }
-    least
+    Point { cell: usize::MAX, key, admissible, dynamic, energy, floors, is_beaten: false }
 }
 
 /// The profile that stands for the whole board: the largest.
@@ -440,8 +436,9 @@ pub(crate) fn percentile_word(percentile: f64) -> String {
     format!("p{}", digits(percentile * 100.0))
 }
 
-/// Removes points that another of the same cell beats in every way that counts.
-pub(super) fn undominated(points: Vec<Point>, needs: Needs) -> Vec<Point> {
+/// Removes points that another of the same cell beats in every way that counts, or marks them.
+pub(super) fn undominated(points: Vec<Point>, wanted: Wanted) -> Vec<Point> {
+    let needs = wanted.needs;
     let mut by_cell: BTreeMap<usize, Vec<Point>> = BTreeMap::new();
     for point in points {
         by_cell.entry(point.cell).or_default().push(point);
@@ -461,8 +458,8 @@ pub(super) fn undominated(points: Vec<Point>, needs: Needs) -> Vec<Point> {
                 let (x, y, z) = key(p);
                 x <= a && y <= b && z <= c && ((x, y, z) != (a, b, c) || other < index)
             });
-            if !beaten {
-                kept.push(point.clone());
+            if !beaten || wanted.keeps_beaten() {
+                kept.push(Point { is_beaten: beaten, ..point.clone() });
             }
         }
     }

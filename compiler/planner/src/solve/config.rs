@@ -1,6 +1,6 @@
 //! A cover made concrete: which rate each instance serves, and what the set costs.
 
-use crate::problem::{Assignment, Problem, ServiceProblem, Share, Weights};
+use crate::problem::{Assignment, Problem, RATE_PARTS, ServiceProblem, Share, Weights};
 use ent_plan::plan::LatencyRule;
 use std::collections::BTreeMap;
 
@@ -28,6 +28,12 @@ pub(super) struct Config {
 pub(super) fn uses_mean(problem: &Problem) -> bool {
     let any = |w: &Weights| w.classes.iter().any(|c| c.mean > 0.0);
     any(&problem.objective) || problem.limits.iter().any(|l| any(&l.weights))
+}
+
+/// Whether limits ask more than how many boards there are.
+pub(super) fn limits_points(problem: &Problem) -> bool {
+    let any = |w: &Weights| w.classes.iter().any(|c| c.dynamic != 0.0 || c.mean != 0.0);
+    problem.limits.iter().any(|l| any(&l.weights))
 }
 
 /// The rate of each instance of a cover. When energy matters the cheapest energy is filled first;
@@ -59,9 +65,9 @@ pub(super) fn split(problem: &Problem, service: usize, points: &[usize]) -> Vec<
 }
 
 /// Parts of a service's rate that a grid distinguishes.
-const GRID: f64 = 16.0;
+const GRID: f64 = RATE_PARTS as f64;
 
-/// Rates that are multiples of a sixteenth of the service's, the cheapest energy filled first; `None`
+/// Rates that are multiples of a part of the service's, the cheapest energy filled first; `None`
 /// when they cannot carry it.
 fn on_grid(service: &ServiceProblem, points: &[usize], order: &[usize]) -> Option<Vec<f64>> {
     let mut left = GRID;
@@ -81,7 +87,33 @@ fn on_grid(service: &ServiceProblem, points: &[usize], order: &[usize]) -> Optio
 impl Config {
     /// The column of a cover, with exact mean powers.
     pub(super) fn new(problem: &Problem, service: usize, points: &[usize], mean: &MeanPower<'_>) -> Self {
+        Self::shared(problem, service, points, split(problem, service, points), mean)
+    }
+
+    /// The column of a cover with least mean powers: by no other sharing of the rate do they add up to less.
+    pub(super) fn at_least(problem: &Problem, service: usize, points: &[usize]) -> Self {
+        let s = &problem.services[service];
+        let mut order: Vec<usize> = (0..points.len()).collect();
+        order.sort_by(|&a, &b| s.points[points[a]].energy.total_cmp(&s.points[points[b]].energy));
+        let mut left = s.rate;
+        let mut filled = vec![0.0; points.len()];
+        for index in order {
+            filled[index] = s.points[points[index]].admissible.min(left);
+            left -= filled[index];
+        }
+        let linear = |_: usize, p: usize, rate: f64| s.points[p].energy * rate;
         let rates = split(problem, service, points);
+        Self { rates, ..Self::shared(problem, service, points, filled, &linear) }
+    }
+
+    /// The column of a cover that shares the rate so.
+    pub(super) fn shared(
+        problem: &Problem,
+        service: usize,
+        points: &[usize],
+        rates: Vec<f64>,
+        mean: &MeanPower<'_>,
+    ) -> Self {
         let means: Vec<f64> = if uses_mean(problem) {
             points.iter().zip(&rates).map(|(&p, &r)| mean(service, p, r)).collect()
         } else {
@@ -112,6 +144,16 @@ impl Config {
         let mut points = self.points.clone();
         points.sort_unstable();
         points
+    }
+
+    /// What makes two columns of a service the same: points, in order, and the part of the rate of each.
+    pub(super) fn key(&self) -> Vec<usize> {
+        let total: f64 = self.rates.iter().sum();
+        let part = |rate: f64| (rate / total * 1e6).round().max(0.0) as usize;
+        let mut both: Vec<(usize, usize)> =
+            self.points.iter().zip(&self.rates).map(|(&p, &r)| (p, part(r))).collect();
+        both.sort_unstable();
+        both.into_iter().flat_map(|(p, r)| [p, r]).collect()
     }
 
     /// The column's shares, for an assignment.

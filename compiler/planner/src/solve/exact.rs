@@ -9,20 +9,14 @@
 //!    any other cover costs more than the incumbent. When they are few, an integer program over them
 //!    settles the node; when they are many, the node is branched on.
 
-use super::config::{Config, MeanPower, exact_value, points_of};
-use super::covers::{Cover, Found, Item, Search, covers};
+use super::config::{Config, MeanPower, exact_value};
 use super::integer::{self, Restricted};
-use super::master::{Master, Prices, Relaxed};
+use super::master::{Master, Relaxed};
 use super::{Control, Progress, SolverFault};
 use crate::problem::{Assignment, Problem, ServiceProblem, Solution};
+use pricing::Powers;
 use std::collections::BTreeSet;
 
-/// Covers priced into the master per service and round.
-const COVERS_PER_ROUND: usize = 8;
-/// Search steps per service and round; beyond this the service is counted instead.
-const PRICING_STEPS: usize = 400_000;
-/// Most covers looked through for a new one.
-const MOST_PRICED: usize = 64;
 /// Most covers given to one integer program.
 const MOST_COVERS: usize = 8_000;
 /// With no more covers than this the integer program beats branching.
@@ -38,7 +32,7 @@ pub(super) fn bound(
     mean: &MeanPower<'_>,
     control: &mut Control<'_>,
 ) -> Result<Option<f64>, SolverFault> {
-    let mut search = ExactSearch::new(problem, mean, counted(problem), control)?;
+    let mut search = ExactSearch::new(problem, mean, Energies::Linear, control)?;
     Ok(search.relax()?.map(|relaxed| relaxed.value + problem.objective.constant))
 }
 
@@ -52,10 +46,11 @@ fn counted(problem: &Problem) -> Vec<bool> {
 pub(super) fn solve(
     problem: &Problem,
     mean: &MeanPower<'_>,
+    energies: Energies,
     start: Start,
     control: &mut Control<'_>,
 ) -> Result<Solution, SolverFault> {
-    let mut search = ExactSearch::new(problem, mean, counted(problem), control)?;
+    let mut search = ExactSearch::new(problem, mean, energies, control)?;
     for assignment in start.assignment.into_iter().chain(start.others) {
         search.offer(assignment)?;
     }
@@ -65,8 +60,10 @@ pub(super) fn solve(
 
 mod branch;
 mod large;
+mod pricing;
 
 pub(super) use branch::{Branch, clocks_of};
+pub(super) use pricing::Energies;
 
 /// What is known before the search.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +83,10 @@ struct ExactSearch<'a, 'c, 'd> {
     master: Master<'a>,
     counted: Vec<bool>,
     columns: Vec<Config>,
+    /// Covers that are columns: service, points, and parts where the rate is shared in parts.
     known: BTreeSet<(usize, Vec<usize>)>,
+    energies: Energies,
+    powers: Powers,
     incumbent: Option<(f64, Assignment)>,
     constant: f64,
     /// A bound known before the search, without the constant.
@@ -97,10 +97,13 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
     fn new(
         problem: &'a Problem,
         mean: &'a MeanPower<'a>,
-        counted: Vec<bool>,
+        energies: Energies,
         control: &'c mut Control<'d>,
     ) -> Result<Self, SolverFault> {
+        let counted = counted(problem);
         Ok(Self {
+            powers: Powers::new(problem, energies, &counted),
+            energies,
             problem,
             mean,
             control,
@@ -120,16 +123,18 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
 
     /// Takes an assignment if it is feasible and better than the incumbent.
     fn offer(&mut self, assignment: Assignment) -> Result<(), SolverFault> {
-        if !self.problem.violations(&assignment).is_empty() {
+        if !self.problem.violations(&assignment).is_empty() || !self.keeps_limits(&assignment) {
             return Ok(());
         }
         let value =
             exact_value(self.problem, &self.problem.objective, &assignment, self.mean) - self.constant;
         if value < self.upper() {
             for (service, shares) in assignment.shares.iter().enumerate() {
-                let points = points_of(shares);
-                if !self.counted[service] && self.known.insert((service, points.clone())) {
-                    let config = Config::new(self.problem, service, &points, self.mean);
+                if self.counted[service] {
+                    continue;
+                }
+                let config = self.config_of(service, shares);
+                if self.known.insert((service, self.key(&config))) {
                     self.master.add(&config)?;
                     self.columns.push(config);
                 }
@@ -137,6 +142,14 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             self.incumbent = Some((value, assignment));
         }
         Ok(())
+    }
+
+    /// Whether limits hold by the mean powers of this search.
+    fn keeps_limits(&self, assignment: &Assignment) -> bool {
+        self.problem.limits.iter().all(|limit| {
+            let value = exact_value(self.problem, &limit.weights, assignment, self.mean);
+            value <= limit.at_most + 1e-9 * limit.at_most.abs().max(1.0)
+        })
     }
 
     fn report(&mut self, phase: &'static str, bound: f64) {
@@ -152,7 +165,7 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
     fn run(mut self) -> Result<Solution, SolverFault> {
         let root = Branch::root(self.problem);
         let Some(mut free) = self.relax()? else {
-            return Ok(Solution { incumbent: None, bound: None, is_infeasible: true, stopped_by: None });
+            return self.without_relaxation();
         };
         free.value = free.value.max(self.floor);
         self.report("relaxed", free.value);
@@ -230,6 +243,29 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             is_infeasible: false,
             stopped_by: if closed { None } else { stopped_by.or(Some("search limit")) },
         })
+    }
+
+    /// Nothing serves everything: proof that nothing can, unless rates are shared in parts. Those lose a
+    /// little of what instances can carry.
+    fn without_relaxation(mut self) -> Result<Solution, SolverFault> {
+        let mut solution = Solution { incumbent: None, bound: None, is_infeasible: true, stopped_by: None };
+        if self.energies == Energies::Linear {
+            return Ok(solution);
+        }
+        if self.incumbent.is_none() {
+            let (assignment, is_infeasible, stop) = integer::compact(self.problem, self.control)?;
+            if let Some(assignment) = assignment {
+                self.offer(assignment)?;
+            }
+            solution.is_infeasible = is_infeasible;
+            solution.stopped_by = stop;
+        }
+        if let Some((value, assignment)) = self.incumbent {
+            solution.is_infeasible = false;
+            solution.bound = self.floor.is_finite().then_some(self.floor.min(value) + self.constant);
+            solution.incumbent = Some(assignment);
+        }
+        Ok(solution)
     }
 
     fn least(&self, open: &[Node]) -> f64 {
@@ -339,173 +375,6 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
         })
     }
 
-    /// Covers with reduced cost below `room`, at most `most` of them, and up to which reduced cost they
-    /// are complete. The columns of the master are among them.
-    fn enumerate(&self, relaxed: &Relaxed, room: f64, most: usize) -> (Vec<Config>, f64) {
-        let mut found: Vec<(f64, usize, Cover)> = Vec::new();
-        let mut complete = room;
-        for service in 0..self.problem.services.len() {
-            if self.counted[service] {
-                continue;
-            }
-            let worth = relaxed.prices.services[service];
-            let own = self.search(service, &relaxed.prices, room, most);
-            complete = complete.min(own.complete_below - worth);
-            found.extend(own.covers.into_iter().map(|c| (c.price - worth, service, c)));
-            if complete < room && most == FEW_COVERS {
-                return (Vec::new(), complete);
-            }
-        }
-        found.sort_by(|a, b| {
-            a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then_with(|| a.2.points.cmp(&b.2.points))
-        });
-        if found.len() > most {
-            complete = complete.min(found[most].0);
-            found.truncate(most);
-            if most == FEW_COVERS {
-                return (Vec::new(), complete);
-            }
-        }
-        let mut columns: Vec<Config> = Vec::new();
-        for (reduced, service, cover) in &found {
-            // Evaluating covers can take long: the cheapest come first, and the bound knows where it ended.
-            if self.control.is_over() {
-                complete = complete.min(*reduced);
-                break;
-            }
-            columns.push(Config::new(self.problem, *service, &cover.points, self.mean));
-        }
-        let mut present: BTreeSet<(usize, Vec<usize>)> =
-            columns.iter().map(|c| (c.service, c.sorted_points())).collect();
-        // Columns that the incumbent or an earlier relaxation used keep the start feasible.
-        for column in &self.columns {
-            let kept = self
-                .incumbent
-                .as_ref()
-                .is_some_and(|(_, a)| points_of(&a.shares[column.service]) == column.sorted_points());
-            if kept && present.insert((column.service, column.sorted_points())) {
-                columns.push(column.clone());
-            }
-        }
-        (columns, complete)
-    }
-
-    /// Column generation at the master's present bounds; `None` when it cannot serve everything.
-    fn relax(&mut self) -> Result<Option<Relaxed>, SolverFault> {
-        loop {
-            let Some((relaxed, unserved)) = self.master.solve()? else { return Ok(None) };
-            let mut added = 0;
-            let mut bound_loss = 0.0;
-            let mut unseen = 0.0;
-            for service in 0..self.problem.services.len() {
-                if self.counted[service] {
-                    continue;
-                }
-                let priced = self.price(service, &relaxed.prices, COVERS_PER_ROUND);
-                // What is proven if the search ends here: no cover lowers the value by more than this.
-                bound_loss += priced.beyond.min(priced.least).min(0.0);
-                unseen += priced.beyond.min(0.0);
-                for config in priced.configs {
-                    self.master.add(&config)?;
-                    self.columns.push(config);
-                    added += 1;
-                }
-            }
-            if added > 0 && !self.control.is_over() {
-                continue;
-            }
-            if added == 0 {
-                bound_loss = unseen;
-            }
-            // With part of a service left unserved at a penalty, the value still bounds every plan; it says
-            // nothing more only while the penalty is too low to matter.
-            if unserved > 1e-7 && relaxed.value + bound_loss < self.upper() {
-                if self.master.raise_penalty()? {
-                    continue;
-                }
-                return Ok(None);
-            }
-            // Unpriced covers (search limits, deadline) lower what is proven by their reduced cost.
-            return Ok(Some(Relaxed { value: relaxed.value + bound_loss, ..relaxed }));
-        }
-    }
-
-    /// Priced items of a service.
-    fn items(&self, service: usize, prices: &Prices) -> Vec<Item> {
-        let problem = self.problem;
-        let s = &problem.services[service];
-        s.points
-            .iter()
-            .enumerate()
-            .map(|(index, point)| {
-                let class = problem.cells[point.cell].class;
-                let mut fixed = prices.cells[point.cell];
-                let mut variable = 0.0;
-                let rows = std::iter::once((&problem.objective, 1.0))
-                    .chain(problem.limits.iter().zip(&prices.limits).map(|(l, &p)| (&l.weights, p)));
-                for (weights, price) in rows {
-                    let w = weights.classes[class];
-                    fixed += price * w.dynamic * point.dynamic;
-                    variable += price * w.mean * point.energy * s.rate;
-                }
-                Item {
-                    point: index,
-                    cell: point.cell,
-                    fixed: fixed.max(0.0),
-                    variable: variable.max(0.0),
-                    capacity: (point.admissible / s.rate).min(1.0),
-                }
-            })
-            .collect()
-    }
-
-    fn search(&self, service: usize, prices: &Prices, cutoff: f64, keep: usize) -> Found {
-        let s = &self.problem.services[service];
-        covers(
-            &self.items(service, prices),
-            Search {
-                replicas: s.replicas,
-                cutoff: prices.services[service] + cutoff,
-                keep,
-                steps: PRICING_STEPS,
-                one_per_cells: self.problem.limits.is_empty(),
-            },
-        )
-    }
-
-    /// New covers with negative reduced cost, and how low that of any cover can be.
-    fn price(&mut self, service: usize, prices: &Prices, keep: usize) -> Priced {
-        let worth = prices.services[service];
-        // A little below zero, so that columns at rest do not come again.
-        let slack = 1e-9 * worth.abs().max(1e-6);
-        let mut keep = keep;
-        loop {
-            let found = self.search(service, prices, -slack, keep);
-            let mut configs = Vec::new();
-            for Cover { points, .. } in &found.covers {
-                if self.control.is_over() && !configs.is_empty() {
-                    break;
-                }
-                let mut key = points.clone();
-                key.sort_unstable();
-                if self.known.insert((service, key)) {
-                    configs.push(Config::new(self.problem, service, points, self.mean));
-                }
-            }
-            if configs.is_empty() && found.covers.len() >= keep && keep < MOST_PRICED {
-                // Every cover found is known already (its true cost is above its optimistic one): look further.
-                keep *= 4;
-                continue;
-            }
-            let beyond = found.complete_below - worth;
-            return Priced {
-                configs,
-                least: found.covers.first().map_or(0.0, |c| c.price - worth),
-                beyond: if beyond < -slack { beyond } else { 0.0 },
-            };
-        }
-    }
-
     /// The integer program over the columns at hand. Returns what it proves and what stopped it.
     fn integer(
         &mut self,
@@ -542,16 +411,6 @@ pub(super) const MOST_SERVICES_BRANCHED: usize = 60;
 const MOST_BRANCHES: usize = 3;
 /// Time for the first integer program (s).
 const QUICK_SECONDS: f64 = 3.0;
-
-/// What pricing one service found.
-struct Priced {
-    /// New covers.
-    configs: Vec<Config>,
-    /// No cover found has a lower reduced cost.
-    least: f64,
-    /// No cover left unseen has a lower reduced cost.
-    beyond: f64,
-}
 
 #[derive(Clone, Debug)]
 struct Node {

@@ -101,8 +101,10 @@ fn formulate(
                     .ceil()
                     .max(f64::from(service.replicas.0))
                     .min(f64::from(service.replicas.1));
+                // Counts are priced by least energies: by those a beaten point is never better.
+                let (most, whole) = if point.is_beaten { (0.0, 0.0) } else { (most, 1.0) };
                 let n = variables.add(variable().integer().min(0.0).max(most));
-                let q = variables.add(variable().min(0.0).max(1.0));
+                let q = variables.add(variable().min(0.0).max(whole));
                 let fixed = |w: &Weights| w.classes[class].dynamic * point.dynamic;
                 let rate = |w: &Weights| w.classes[class].mean * point.energy * service.rate;
                 objective += fixed(&problem.objective) * n + rate(&problem.objective) * q;
@@ -149,6 +151,10 @@ fn formulate(
         }
         constraints.push(row.leq(if group.patterns.is_empty() { f64::from(group.most) } else { 0.0 }));
     }
+    for group in problem.at_least_one() {
+        let boards: Expression = group.into_iter().map(|p| columns.patterns[p]).sum();
+        constraints.push(boards.geq(1.0));
+    }
     for (class, bounds) in input.branch.clocks.iter().enumerate() {
         let most = problem.classes[class].count;
         for (clock, &(low, high)) in clocks_of(problem, class).into_iter().zip(bounds) {
@@ -179,6 +185,9 @@ fn formulate(
     (variables, objective, constraints, columns)
 }
 
+/// Nodes of a program that is given a few seconds, where nodes are what is limited.
+const SHORT_NODES: u32 = 200;
+
 /// The program as a HiGHS model with its limits set.
 fn model_of(
     input: &Restricted<'_>,
@@ -193,6 +202,9 @@ fn model_of(
     }
     let mut model = model.try_into_inner().map_err(|e| SolverFault::Highs(e.to_string()))?;
     model.make_quiet();
+    // A node limit is for runs that can be repeated: there a short program is one of few nodes.
+    let is_short = seconds.is_finite();
+    let seconds = if control.node_limit.is_some() { f64::INFINITY } else { seconds };
     let seconds = seconds.min(control.seconds_left());
     let constant = input.problem.objective.constant;
     let gap = control.gap.max(super::exact::NO_GAP);
@@ -205,6 +217,7 @@ fn model_of(
         model.try_set_option("time_limit", seconds.max(0.05))?;
     }
     if let Some(nodes) = control.node_limit {
+        let nodes = if is_short { nodes.min(SHORT_NODES) } else { nodes };
         model.try_set_option("mip_max_nodes", i32::try_from(nodes).unwrap_or(i32::MAX))?;
     }
     Ok((model, columns))

@@ -40,7 +40,7 @@ pub(super) struct Relaxed {
 pub(super) struct Master<'a> {
     problem: &'a Problem,
     model: Option<Model>,
-    // Rows are numbered in the order they are made: cells, services, classes, clocks, total, limits.
+    // Rows are numbered in the order they are made: cells, services, classes, clocks, total, limits, groups.
     cell_rows: Vec<Row>,
     service_rows: Vec<Row>,
     limit_rows: Vec<Row>,
@@ -72,8 +72,10 @@ impl<'a> Master<'a> {
         let total_row = columns.add_row(0.0..=0.0);
         let limit_rows: Vec<Row> =
             problem.limits.iter().map(|l| columns.add_row(..=l.at_most - l.weights.constant)).collect();
+        let groups: Vec<(Vec<usize>, Row)> =
+            problem.at_least_one().into_iter().map(|group| (group, columns.add_row(1.0..))).collect();
         let mut of_patterns = Vec::new();
-        for pattern in &problem.patterns {
+        for (index, pattern) in problem.patterns.iter().enumerate() {
             let (cost, limits) = column_costs(problem, |w| {
                 let w = w.classes[pattern.class];
                 w.board + w.base * pattern.base
@@ -83,6 +85,9 @@ impl<'a> Master<'a> {
             rows.extend(at_or_above.filter(|(c, _)| **c >= pattern.clock).map(|(_, &row)| (row, 1.0)));
             rows.extend(pattern.places.iter().map(|&(cell, n)| (cell_rows[cell], -f64::from(n))));
             rows.extend(limit_rows.iter().copied().zip(limits));
+            rows.extend(
+                groups.iter().filter(|(group, _)| group.contains(&index)).map(|&(_, row)| (row, 1.0)),
+            );
             of_patterns.push((cost, rows));
         }
         let n_boards: f64 = problem.classes.iter().map(|c| f64::from(c.count)).sum();
@@ -95,7 +100,8 @@ impl<'a> Master<'a> {
             }
             for point in &service.points {
                 let class = problem.cells[point.cell].class;
-                let most = (service.rate / point.admissible).ceil().max(1.0);
+                let most =
+                    if point.is_beaten { 0.0 } else { (service.rate / point.admissible).ceil().max(1.0) };
                 let share = (point.admissible / service.rate).min(1.0);
                 // Continuous relaxation of n instances serving q of the rate: q = share·n at best.
                 let (cost, limits) = column_costs(problem, |w| {

@@ -3,7 +3,7 @@
 use super::{Ended, Event, Means, Outcome, Report, above_lock, differences};
 use crate::changes::{Changes, Operation, Step};
 use crate::diff::diff;
-use crate::error::{ApplyError, Refusal};
+use crate::error::{ApplyError, DeviceError, DeviceErrorKind, Refusal};
 use crate::journal::{Ending, Entry, Journal, Transaction, Writer};
 use crate::observed::Observed;
 use crate::preflight::{Allowed, preflight};
@@ -61,7 +61,7 @@ impl Run<'_, '_> {
         }
         let state = restored(&self.writer.journal.header, &way.target, &observed, &way.lost);
         self.means.store.write_state(&state)?;
-        Ok(self.writer.write(Entry::End { outcome: Ending::RolledBack })?)
+        Ok(self.writer.write(vec![Entry::End { outcome: Ending::RolledBack }])?)
     }
 
     /// Makes sure that steps may begin, and writes them down.
@@ -74,54 +74,74 @@ impl Run<'_, '_> {
             return Err(ApplyError::Refused(refusals));
         }
         let (boot_id, changes) = (observed.boot_id.clone(), changes.clone());
-        Ok(self.writer.write(Entry::Continued { is_inverse, boot_id, changes })?)
+        Ok(self.writer.write(vec![Entry::Continued { is_inverse, boot_id, changes }])?)
     }
 
-    /// Does steps, each between its intent and its outcome on disk.
+    /// Does steps, each between its intent and its outcome on disk. The outcome of one and the intent of the
+    /// next go to disk together: waiting for a disk is what a step costs beyond the driver.
     fn perform(&mut self, changes: &Changes, is_inverse: bool) -> Result<(), ApplyError> {
-        for (index, step) in changes.steps.iter().enumerate() {
-            let result = self.step(index, changes.steps.len(), step, is_inverse);
-            if let Err((error, is_begun)) = result {
-                let rest = changes.steps.iter().skip(index + usize::from(is_begun));
-                self.report.not_started.extend(rest.cloned());
-                return Err(error);
+        let steps = changes.steps.as_slice();
+        let result = self.perform_in_turn(steps, is_inverse);
+        if let Err((error, n_begun)) = result {
+            self.report.not_started.extend(steps.iter().skip(n_begun).cloned());
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// The same; with the error, how many were begun.
+    fn perform_in_turn(&mut self, steps: &[Step], is_inverse: bool) -> Result<(), (ApplyError, usize)> {
+        let intent = |index: usize| {
+            steps.get(index).map(|step| Entry::Intent { step: index, is_inverse, what: step.clone() })
+        };
+        if let Some(first) = intent(0) {
+            if (self.means.is_interrupted)() {
+                return Err((ApplyError::Interrupted, 0));
+            }
+            self.writer.write(vec![first]).map_err(|error| (error.into(), 0))?;
+        }
+        for (index, step) in steps.iter().enumerate() {
+            // INVARIANT: the intent of this step is on disk; otherwise it is not begun.
+            let number = index + 1;
+            (self.means.tell)(Event::Started { number, of: steps.len(), step, is_inverse });
+            let result = self.step(step);
+            let error = result.as_ref().err().map(|error| format!("{error} ({})", error.call));
+            let refusal = result.as_ref().err().map(|error| error.kind.word().to_owned());
+            let mut lines = vec![Entry::Outcome { step: index, is_inverse, error, refusal }];
+            let is_stopped = number < steps.len() && (self.means.is_interrupted)();
+            if result.is_ok() && !is_stopped {
+                lines.extend(intent(number));
+            }
+            let written = self.writer.write(lines);
+            (self.means.tell)(Event::Finished { number, step, error: result.as_ref().err() });
+            match (&result, is_inverse) {
+                (Ok(()), false) => self.report.done.push(step.clone()),
+                (Ok(()), true) => self.report.taken_back.push(step.clone()),
+                (Err(_), _) => self.report.failed.push(step.clone()),
+            }
+            // Without this outcome the journal is still true; but nothing more can be written down.
+            written.map_err(|error| (error.into(), number))?;
+            let step = Box::new(step.clone());
+            result.map_err(|source| (ApplyError::Step { step, source }, number))?;
+            if is_stopped {
+                return Err((ApplyError::Interrupted, number));
             }
         }
         Ok(())
     }
 
-    /// Does one step. With the error, whether it was begun.
-    fn step(
-        &mut self,
-        index: usize,
-        of: usize,
-        step: &Step,
-        is_inverse: bool,
-    ) -> Result<(), (ApplyError, bool)> {
-        if (self.means.is_interrupted)() {
-            return Err((ApplyError::Interrupted, false));
-        }
-        let intent = Entry::Intent { step: index, is_inverse, what: step.clone() };
-        // INVARIANT: a step whose intent is not on disk is not begun.
-        self.writer.write(intent).map_err(|error| (error.into(), false))?;
-        let number = index + 1;
-        (self.means.tell)(Event::Started { number, of, step, is_inverse });
-        let result = self.means.driver.perform(step);
-        let error = result.as_ref().err().map(|error| format!("{error} ({})", error.call));
-        let written = self.writer.write(Entry::Outcome { step: index, is_inverse, error });
-        (self.means.tell)(Event::Finished { number, step, error: result.as_ref().err() });
-        match (result, is_inverse) {
-            (Ok(()), false) => self.report.done.push(step.clone()),
-            (Ok(()), true) => self.report.taken_back.push(step.clone()),
-            (Err(source), _) => {
-                self.report.failed.push(step.clone());
-                let step = Box::new(step.clone());
-                // Without its outcome the journal is still true; but nothing more can be written down.
-                let error = written.map_or_else(ApplyError::from, |()| ApplyError::Step { step, source });
-                return Err((error, true));
+    fn step(&self, step: &Step) -> Result<(), DeviceError> {
+        match self.means.driver.perform(step) {
+            // A GPU that can neither be locked nor unlocked is not locked: that step is undone.
+            Err(refused)
+                if matches!(step.operation, Operation::UnlockClocks)
+                    && refused.kind == DeviceErrorKind::NotSupported
+                    && self.writer.journal.cannot_lock(&step.gpu) =>
+            {
+                Ok(())
             }
+            result => result,
         }
-        written.map_err(|error| (error.into(), true))
     }
 
     /// Reads the machine back; only when it is as wished the state is written and the journal ended.
@@ -142,7 +162,7 @@ impl Run<'_, '_> {
         }
         self.report.notes.extend(above_lock(&target, &observed));
         self.means.store.write_state(&state)?;
-        Ok(self.writer.write(Entry::End { outcome: Ending::Done })?)
+        Ok(self.writer.write(vec![Entry::End { outcome: Ending::Done }])?)
     }
 
     /// Ends a run that went forward: done, or gone back, or left open.

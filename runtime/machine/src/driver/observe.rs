@@ -192,7 +192,10 @@ pub(super) struct MigDevice<'nvml> {
 
 /// The MIG devices of a GPU. Indices have holes (nvml.h, `nvmlDeviceGetMigDeviceHandleByIndex`).
 pub(super) fn mig_devices<'nvml>(device: &Device<'nvml>) -> Answer<Vec<MigDevice<'nvml>>> {
-    let most = optional(wrapped("nvmlDeviceGetMaxMigDeviceCount", device.mig_device_count()))?.unwrap_or(0);
+    let most = match wrapped("nvmlDeviceGetMaxMigDeviceCount", device.mig_device_count()) {
+        Err(refused) if refused.kind == DeviceErrorKind::NotSupported => 0,
+        answer => answer?,
+    };
     let mut found = Vec::new();
     for index in 0..most {
         match mig_device(device, index) {

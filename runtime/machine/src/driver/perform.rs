@@ -153,20 +153,35 @@ fn set_persistence(driver: &Driver, step: &Step, enabled: bool) -> Result<(), Fa
 fn destroy(driver: &Driver, step: &Step, profile: &str, start: u32) -> Result<(), Failure> {
     let on = Instances::of(driver, step)?;
     let Some((_, instance)) = on.at(profile, start)? else { return Ok(()) };
-    for offered in profiles::compute_menu(&instance)? {
+    let mut n_destroyed = 0;
+    let emptied = empty(&instance, &mut n_destroyed);
+    emptied.and_then(|()| instance.destroy()).map_err(|refused| {
+        let note = match n_destroyed {
+            0 => None,
+            1 => Some("it is left without a compute instance that was destroyed".to_owned()),
+            n => Some(format!("it is left without {n} compute instances that were destroyed")),
+        };
+        Failure { refused, note }
+    })?;
+    match on.at(profile, start)? {
+        None => Ok(()),
+        Some(_) => Err(not_verified("nvmlGpuInstanceDestroy")),
+    }
+}
+
+/// Destroys the compute instances of a GPU instance, and counts them.
+fn empty(instance: &GpuInstance<'_>, n_destroyed: &mut usize) -> Answer<()> {
+    for offered in profiles::compute_menu(instance)? {
         let listed = match instance.compute_instances(offered.id) {
             Err(refused) if refused.kind == DeviceErrorKind::NotSupported => continue,
             answer => answer?,
         };
         for compute in listed {
             compute.destroy()?;
+            *n_destroyed += 1;
         }
     }
-    instance.destroy()?;
-    match on.at(profile, start)? {
-        None => Ok(()),
-        Some(_) => Err(not_verified("nvmlGpuInstanceDestroy")),
-    }
+    Ok(())
 }
 
 /// Creates a GPU instance at its place with a compute instance as wide as itself. Where the GPU instance

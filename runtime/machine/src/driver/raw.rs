@@ -100,8 +100,6 @@ impl Plain for c::nvmlGpuInstanceProfileInfo_t {}
 impl Plain for c::nvmlGpuInstanceProfileInfo_v2_t {}
 impl Plain for c::nvmlGpuInstanceProfileInfo_v3_t {}
 impl Plain for c::nvmlComputeInstanceProfileInfo_t {}
-impl Plain for c::nvmlComputeInstanceProfileInfo_v2_t {}
-impl Plain for c::nvmlComputeInstanceProfileInfo_v3_t {}
 impl Plain for c::nvmlGpuInstanceInfo_t {}
 impl Plain for c::nvmlComputeInstanceInfo_t {}
 impl Plain for c::nvmlGpuInstancePlacement_t {}
@@ -170,19 +168,19 @@ pub(super) struct GpuInstanceInfo {
 
 /// A GPU, or a MIG device, through its bare handle.
 pub(super) struct RawDevice<'nvml> {
-    nvml: &'nvml Nvml,
+    lib: &'nvml c::NvmlLib,
     handle: c::nvmlDevice_t,
 }
 
 /// A GPU instance, while it lives.
 pub(super) struct GpuInstance<'nvml> {
-    nvml: &'nvml Nvml,
+    lib: &'nvml c::NvmlLib,
     handle: c::nvmlGpuInstance_t,
 }
 
 /// A compute instance, while it lives.
 pub(super) struct ComputeInstance<'nvml> {
-    nvml: &'nvml Nvml,
+    lib: &'nvml c::NvmlLib,
     handle: c::nvmlComputeInstance_t,
 }
 
@@ -190,7 +188,7 @@ impl<'nvml> RawDevice<'nvml> {
     /// The bare handle of a device of this library.
     pub(super) fn of(nvml: &'nvml Nvml, device: &Device<'nvml>) -> Self {
         // SAFETY: the handle is used only here, only with the library it is from, which outlives it.
-        Self { nvml, handle: unsafe { device.handle() } }
+        Self { lib: nvml.lib(), handle: unsafe { device.handle() } }
     }
 
     /// Profile number `number` of `NVML_GPU_INSTANCE_PROFILE_*`. Another number than the profile's id.
@@ -209,7 +207,7 @@ impl<'nvml> RawDevice<'nvml> {
         let mut info: c::nvmlGpuInstanceProfileInfo_t = zeroed();
         ask(
             "nvmlDeviceGetGpuInstanceProfileInfo",
-            self.nvml.lib().nvmlDeviceGetGpuInstanceProfileInfo.as_ref(),
+            self.lib.nvmlDeviceGetGpuInstanceProfileInfo.as_ref(),
             // SAFETY: a live handle, and a structure of the type that this form writes.
             |call| unsafe { call(self.handle, number, &raw mut info) },
         )?;
@@ -228,7 +226,7 @@ impl<'nvml> RawDevice<'nvml> {
         info.version = version_of::<c::nvmlGpuInstanceProfileInfo_v3_t>(3);
         ask(
             "nvmlDeviceGetGpuInstanceProfileInfoV",
-            self.nvml.lib().nvmlDeviceGetGpuInstanceProfileInfoV.as_ref(),
+            self.lib.nvmlDeviceGetGpuInstanceProfileInfoV.as_ref(),
             // SAFETY: a live handle; the call writes the structure that `version` names, not the one
             // in its C type (nvml.h: "`nvmlGpuInstanceProfileInfo_v2_t` or later").
             |call| unsafe { call(self.handle, number, (&raw mut info).cast()) },
@@ -248,7 +246,7 @@ impl<'nvml> RawDevice<'nvml> {
         info.version = version_of::<c::nvmlGpuInstanceProfileInfo_v2_t>(2);
         ask(
             "nvmlDeviceGetGpuInstanceProfileInfoV",
-            self.nvml.lib().nvmlDeviceGetGpuInstanceProfileInfoV.as_ref(),
+            self.lib.nvmlDeviceGetGpuInstanceProfileInfoV.as_ref(),
             // SAFETY: a live handle, and a structure of the type that `version` names.
             |call| unsafe { call(self.handle, number, &raw mut info) },
         )?;
@@ -266,7 +264,7 @@ impl<'nvml> RawDevice<'nvml> {
     /// nvml-wrapper 0.13.0 returns an empty list.
     pub(super) fn placements(&self, profile_id: u32) -> Answer<Vec<Extent>> {
         let call = "nvmlDeviceGetGpuInstancePossiblePlacements_v2";
-        let symbol = || self.nvml.lib().nvmlDeviceGetGpuInstancePossiblePlacements_v2.as_ref();
+        let symbol = || self.lib.nvmlDeviceGetGpuInstancePossiblePlacements_v2.as_ref();
         let mut count: c_uint = 0;
         // SAFETY: a live handle; without a buffer the call only counts.
         let counted = ask(call, symbol(), |call| unsafe {
@@ -295,12 +293,12 @@ impl<'nvml> RawDevice<'nvml> {
         let mut count = ROOM as c_uint;
         ask(
             "nvmlDeviceGetGpuInstances",
-            self.nvml.lib().nvmlDeviceGetGpuInstances.as_ref(),
+            self.lib.nvmlDeviceGetGpuInstances.as_ref(),
             // SAFETY: a live handle, and more room than any board has instances.
             |call| unsafe { call(self.handle, profile_id, handles.as_mut_ptr(), &raw mut count) },
         )?;
         let known = handles.iter().take(count as usize).filter(|handle| !handle.is_null());
-        Ok(known.map(|handle| GpuInstance { nvml: self.nvml, handle: *handle }).collect())
+        Ok(known.map(|handle| GpuInstance { lib: self.lib, handle: *handle }).collect())
     }
 
     /// Creates a GPU instance at a place. Needs rights.
@@ -309,11 +307,11 @@ impl<'nvml> RawDevice<'nvml> {
         let mut handle: c::nvmlGpuInstance_t = ptr::null_mut();
         ask(
             "nvmlDeviceCreateGpuInstanceWithPlacement",
-            self.nvml.lib().nvmlDeviceCreateGpuInstanceWithPlacement.as_ref(),
+            self.lib.nvmlDeviceCreateGpuInstanceWithPlacement.as_ref(),
             // SAFETY: a live handle, a placement to read and a handle to write.
             |call| unsafe { call(self.handle, profile_id, &raw const placement, &raw mut handle) },
         )?;
-        Ok(GpuInstance { nvml: self.nvml, handle })
+        Ok(GpuInstance { lib: self.lib, handle })
     }
 
     /// The id of the GPU instance of a MIG device.
@@ -321,7 +319,7 @@ impl<'nvml> RawDevice<'nvml> {
         let mut id = 0;
         ask(
             "nvmlDeviceGetGpuInstanceId",
-            self.nvml.lib().nvmlDeviceGetGpuInstanceId.as_ref(),
+            self.lib.nvmlDeviceGetGpuInstanceId.as_ref(),
             // SAFETY: a live handle and a number to write.
             |call| unsafe { call(self.handle, &raw mut id) },
         )?;
@@ -333,7 +331,7 @@ impl<'nvml> RawDevice<'nvml> {
         let mut id = 0;
         ask(
             "nvmlDeviceGetComputeInstanceId",
-            self.nvml.lib().nvmlDeviceGetComputeInstanceId.as_ref(),
+            self.lib.nvmlDeviceGetComputeInstanceId.as_ref(),
             // SAFETY: a live handle and a number to write.
             |call| unsafe { call(self.handle, &raw mut id) },
         )?;
@@ -348,7 +346,7 @@ impl<'nvml> RawDevice<'nvml> {
             let mut count = c_uint::try_from(clocks.len()).unwrap_or(c_uint::MAX);
             let answer = ask(
                 "nvmlDeviceGetSupportedGraphicsClocks",
-                self.nvml.lib().nvmlDeviceGetSupportedGraphicsClocks.as_ref(),
+                self.lib.nvmlDeviceGetSupportedGraphicsClocks.as_ref(),
                 // SAFETY: a live handle, a buffer of `count` entries, and `count` says so.
                 |call| unsafe { call(self.handle, memory_clock_mhz, &raw mut count, clocks.as_mut_ptr()) },
             );
@@ -378,7 +376,7 @@ impl<'nvml> GpuInstance<'nvml> {
         let mut info: c::nvmlGpuInstanceInfo_t = zeroed();
         ask(
             "nvmlGpuInstanceGetInfo",
-            self.nvml.lib().nvmlGpuInstanceGetInfo.as_ref(),
+            self.lib.nvmlGpuInstanceGetInfo.as_ref(),
             // SAFETY: a handle got in this call sequence, and a structure to write.
             |call| unsafe { call(self.handle, &raw mut info) },
         )?;
@@ -390,7 +388,7 @@ impl<'nvml> GpuInstance<'nvml> {
     pub(super) fn destroy(self) -> Answer<()> {
         ask(
             "nvmlGpuInstanceDestroy",
-            self.nvml.lib().nvmlGpuInstanceDestroy.as_ref(),
+            self.lib.nvmlGpuInstanceDestroy.as_ref(),
             // SAFETY: a handle got in this call sequence, given up here.
             |call| unsafe { call(self.handle) },
         )
@@ -402,7 +400,7 @@ impl<'nvml> GpuInstance<'nvml> {
         let mut info: c::nvmlComputeInstanceProfileInfo_t = zeroed();
         ask(
             "nvmlGpuInstanceGetComputeInstanceProfileInfo",
-            self.nvml.lib().nvmlGpuInstanceGetComputeInstanceProfileInfo.as_ref(),
+            self.lib.nvmlGpuInstanceGetComputeInstanceProfileInfo.as_ref(),
             // SAFETY: a handle got in this call sequence, and a structure to write.
             |call| unsafe {
                 call(self.handle, number, c::NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED, &raw mut info)
@@ -429,12 +427,12 @@ impl<'nvml> GpuInstance<'nvml> {
         let mut count = ROOM as c_uint;
         ask(
             "nvmlGpuInstanceGetComputeInstances",
-            self.nvml.lib().nvmlGpuInstanceGetComputeInstances.as_ref(),
+            self.lib.nvmlGpuInstanceGetComputeInstances.as_ref(),
             // SAFETY: a handle got in this call sequence, and more room than any instance has slices.
             |call| unsafe { call(self.handle, profile_id, handles.as_mut_ptr(), &raw mut count) },
         )?;
         let known = handles.iter().take(count as usize).filter(|handle| !handle.is_null());
-        Ok(known.map(|handle| ComputeInstance { nvml: self.nvml, handle: *handle }).collect())
+        Ok(known.map(|handle| ComputeInstance { lib: self.lib, handle: *handle }).collect())
     }
 
     /// Creates a compute instance of a compute profile; the driver finds the place. Needs rights.
@@ -442,7 +440,7 @@ impl<'nvml> GpuInstance<'nvml> {
         let mut handle: c::nvmlComputeInstance_t = ptr::null_mut();
         ask(
             "nvmlGpuInstanceCreateComputeInstance",
-            self.nvml.lib().nvmlGpuInstanceCreateComputeInstance.as_ref(),
+            self.lib.nvmlGpuInstanceCreateComputeInstance.as_ref(),
             // SAFETY: a handle got in this call sequence, and a handle to write.
             |call| unsafe { call(self.handle, profile_id, &raw mut handle) },
         )
@@ -455,7 +453,7 @@ impl ComputeInstance<'_> {
         let mut info: c::nvmlComputeInstanceInfo_t = zeroed();
         ask(
             "nvmlComputeInstanceGetInfo_v2",
-            self.nvml.lib().nvmlComputeInstanceGetInfo_v2.as_ref(),
+            self.lib.nvmlComputeInstanceGetInfo_v2.as_ref(),
             // SAFETY: a handle got in this call sequence, and a structure to write.
             |call| unsafe { call(self.handle, &raw mut info) },
         )?;
@@ -466,7 +464,7 @@ impl ComputeInstance<'_> {
     pub(super) fn destroy(self) -> Answer<()> {
         ask(
             "nvmlComputeInstanceDestroy",
-            self.nvml.lib().nvmlComputeInstanceDestroy.as_ref(),
+            self.lib.nvmlComputeInstanceDestroy.as_ref(),
             // SAFETY: a handle got in this call sequence, given up here.
             |call| unsafe { call(self.handle) },
         )
@@ -530,32 +528,4 @@ impl Loaded {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn structure_versions_are_those_of_the_header() {
-        // nvml.h, NVML_STRUCT_VERSION: sizeof | version << 24; sizes by the C rules of alignment.
-        assert_eq!(version_of::<c::nvmlGpuInstanceProfileInfo_v2_t>(2), 152 | 2 << 24);
-        assert_eq!(version_of::<c::nvmlGpuInstanceProfileInfo_v3_t>(3), 152 | 3 << 24);
-    }
-
-    #[test]
-    fn text_ends_at_the_first_zero_or_with_the_buffer() {
-        let chars = |bytes: &[u8]| bytes.iter().map(|b| *b as c_char).collect::<Vec<_>>();
-        assert_eq!(text(&chars(b"MIG 1g.5gb\0\0x")).as_deref(), Some("MIG 1g.5gb"));
-        assert_eq!(text(&chars(b"full")).as_deref(), Some("full"));
-        assert_eq!(text(&chars(b"\0")), None);
-        assert_eq!(text(&chars(&[0xff, 0])), None);
-    }
-
-    #[test]
-    fn an_unknown_form_is_told_from_a_profile_that_the_gpu_does_not_have() {
-        let refused = |kind| Err::<(), _>(Refused { call: "nvmlDeviceGetGpuInstanceProfileInfoV", kind });
-        assert!(is_unknown_form(&refused(VERSION_MISMATCH)));
-        assert!(is_unknown_form(&refused(INVALID_ARGUMENT)));
-        assert!(is_unknown_form(&refused(DeviceErrorKind::MissingSymbol)));
-        assert!(!is_unknown_form(&refused(DeviceErrorKind::NotSupported)));
-        assert!(!is_unknown_form(&Ok(())));
-    }
-}
+mod tests;

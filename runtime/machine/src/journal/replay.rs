@@ -146,11 +146,14 @@ impl Replay {
             Operation::LockClocks { min, max } => {
                 self.locks.insert(gpu.clone(), Lock::Unknown(Some((*min, *max))));
             }
-            // A reset unlocks; so does the last client's end where persistence mode is off.
+            // A reset unlocks; so does the last client's end where persistence mode is off. What was not
+            // locked stays so.
             Operation::UnlockClocks
             | Operation::SetMigMode { resets: true, .. }
             | Operation::SetPersistence { .. } => {
-                self.locks.insert(gpu.clone(), Lock::Unknown(was));
+                if was.is_some() {
+                    self.locks.insert(gpu.clone(), Lock::Unknown(was));
+                }
             }
             Operation::SetMigMode { resets: false, .. }
             | Operation::DestroyInstance { .. }

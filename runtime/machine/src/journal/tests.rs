@@ -59,13 +59,13 @@ fn intent(index: usize) -> Entry {
 }
 
 fn outcome(index: usize, error: Option<&str>) -> Entry {
-    Entry::Outcome { step: index, is_inverse: false, error: error.map(str::to_owned) }
+    Entry::Outcome { step: index, is_inverse: false, error: error.map(str::to_owned), refusal: None }
 }
 
 /// A journal with these entries, on disk.
 fn written(store: &Locked, entries: &[Entry]) -> Journal {
     let mut writer = Writer::create(store, header()).unwrap();
-    entries.iter().for_each(|entry| writer.write(entry.clone()).unwrap());
+    entries.iter().for_each(|entry| writer.write(vec![entry.clone()]).unwrap());
     let read = store.journal().unwrap().unwrap();
     assert_eq!(read, writer.journal);
     read
@@ -101,7 +101,7 @@ fn a_line_that_was_torn_off_had_not_begun() {
         let mut writer = Writer::at_end(torn).unwrap();
         assert_eq!(std::fs::read(store.journal_path()).unwrap(), whole);
         if length == line.len() {
-            writer.write(intent(2)).unwrap();
+            writer.write(vec![intent(2)]).unwrap();
             let journal = store.journal().unwrap().unwrap();
             assert!(!journal.is_torn && journal.damaged_lines.is_empty() && journal.entries.len() == 3);
         }
@@ -114,7 +114,7 @@ fn a_damaged_line_in_the_middle_is_reported_and_does_no_harm() {
     written(&store, &[intent(0)]);
     append(&store, b"{\"event\":\"outc\xff\x00\n");
     let mut writer = Writer::at_end(store.journal().unwrap().unwrap()).unwrap();
-    writer.write(outcome(0, None)).unwrap();
+    writer.write(vec![outcome(0, None)]).unwrap();
     let journal = store.journal().unwrap().unwrap();
     assert_eq!(journal.damaged_lines, [3]);
     assert_eq!(journal.entries, [intent(0), outcome(0, None)]);
@@ -238,6 +238,6 @@ fn a_clock_without_an_outcome_is_set_again_whatever_is_wished() {
     assert_eq!(locked(&done, wish), Some((1000, 1000)));
     assert_eq!(locked(&done, ClockTarget::Unlocked), Some((1000, 1000)));
     // Not known: said to be other than wished, so that `diff` finds a step.
-    assert_eq!(locked(&[begun.clone()], wish), None);
+    assert_eq!(locked(std::slice::from_ref(&begun), wish), None);
     assert!(locked(&[begun], ClockTarget::Unlocked).is_some());
 }

@@ -62,22 +62,26 @@ impl Writer {
         Ok(Self { journal, file, length })
     }
 
-    /// Writes a line and waits until it is on disk.
+    /// Writes lines and waits until they are on disk.
     ///
     /// # Errors
-    /// When it is not on disk: what it says is then not to be begun. As far as possible no part of it stays.
-    pub(crate) fn write(&mut self, entry: Entry) -> Result<(), StoreError> {
+    /// When they are not on disk: what they say is then not to be begun. As far as possible no part of them
+    /// stays.
+    pub(crate) fn write(&mut self, entries: Vec<Entry>) -> Result<(), StoreError> {
         let path = &self.journal.path;
-        let mut line = serde_json::to_vec(&entry).map_err(|error| io("write", path)(error.into()))?;
-        line.push(b'\n');
-        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        let mut lines = Vec::new();
+        for entry in &entries {
+            serde_json::to_writer(&mut lines, entry).map_err(|error| io("write", path)(error.into()))?;
+            lines.push(b'\n');
+        }
+        let written = self.file.write_all(&lines).and_then(|()| self.file.sync_data());
         if let Err(source) = written {
             let _ = self.file.set_len(self.length);
             let _ = self.file.seek(SeekFrom::Start(self.length));
             return Err(io("write", path)(source));
         }
-        self.length += line.len() as u64;
-        self.journal.entries.push(entry);
+        self.length += lines.len() as u64;
+        self.journal.entries.extend(entries);
         Ok(())
     }
 }

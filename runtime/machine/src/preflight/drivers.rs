@@ -18,12 +18,14 @@ const LEAST: &[(&str, &str)] = &[
 ];
 
 /// The first driver with MIG on a board of the catalogue; `None` where nobody says.
-pub(super) fn least_for_mig(board: &str) -> Option<&'static str> {
+#[must_use]
+pub fn least_for_mig(board: &str) -> Option<&'static str> {
     LEAST.iter().find(|(prefix, _)| board.starts_with(prefix)).map(|(_, least)| *least)
 }
 
 /// Whether a driver version comes before another. One that is no version is not judged.
-pub(super) fn is_older(version: &str, least: &str) -> bool {
+#[must_use]
+pub fn is_older(version: &str, least: &str) -> bool {
     let parts = |text: &str| text.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u32>>>();
     parts(version).zip(parts(least)).is_some_and(|(version, least)| version < least)
 }

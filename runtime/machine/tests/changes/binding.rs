@@ -3,7 +3,7 @@
 use crate::model::{Model, machine, ours, uuid};
 use ent_machine::bind::{Binding, bind, stale};
 use ent_machine::error::Stale;
-use ent_machine::observed::MigMode;
+use ent_machine::observed::{MigMode, UnreadableGpu};
 use ent_machine::state::State;
 use ent_machine::target::ClockTarget;
 use ent_plan::plan::{CheckedPlan, Machine, MachineGpu, Plan, check, sample};
@@ -135,6 +135,15 @@ fn a_plan_for_another_machine_is_refused_by_field() {
     assert_eq!(
         differing(bind(&plan, "box", &machine(&[]).observed, &none)),
         [field("gpu 0", A100, "no GPU")]
+    );
+    let mut lost = two_a100();
+    lost.observed.gpus.remove(0);
+    assert_eq!(differing(bind(&plan, "box", &lost.observed, &none)), [field("gpu 0", A100, "GPUs 1")]);
+    let reason = "the GPU has fallen off the bus".to_owned();
+    lost.observed.unreadable.push(UnreadableGpu { index: 0, uuid: None, reason });
+    assert_eq!(
+        differing(bind(&plan, "box", &lost.observed, &none)),
+        [field("gpu 0", A100, "cannot be read: the GPU has fallen off the bus")]
     );
     assert_eq!(
         differing(bind(&plan, "box", &machine(&["h100-80gb-sxm"]).observed, &none)),

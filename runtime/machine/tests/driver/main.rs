@@ -2,7 +2,10 @@
 //!
 //! Every machine has a library of its own, so the tests run side by side in one process.
 
+#![expect(clippy::unwrap_used, reason = "a test stops when what it needs is not there")]
+
 mod conformance;
+mod faults;
 mod observing;
 mod opening;
 mod performing;
@@ -46,7 +49,7 @@ fn process(name: &str, pid: u32, instance: Option<usize>) -> DescribedProcess {
 
 fn description(gpu: Vec<DescribedGpu>) -> Description {
     // Later than the least driver of every board in the catalogue.
-    Description { driver_version: "590.10".to_owned(), gpu, ..Description::default() }
+    Description { gpu, ..Description::of("590.10", &[]) }
 }
 
 fn bench(gpu: DescribedGpu) -> Bench {

@@ -3,6 +3,7 @@
 use crate::{bench, boot, cut, description, open, simulated};
 use ent_machine::error::OpenError;
 use ent_machine::{Driver, Library};
+use std::path::PathBuf;
 
 #[test]
 fn a_driver_may_go_from_thread_to_thread() {
@@ -55,26 +56,25 @@ fn a_machine_that_cannot_be_is_no_driver() {
     assert!(matches!(Driver::open(&simulated(&machine)), Err(OpenError::NoDriver { .. })));
 }
 
+/// The C library of this process: it can be loaded, and is no NVML.
+fn c_library() -> PathBuf {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let mut mapped = maps.lines().filter_map(|line| line.split_whitespace().last());
+    mapped.find(|path| path.contains("/libc.so") || path.contains("/libc-")).unwrap().into()
+}
+
 #[test]
 fn another_library_is_not_taken_for_the_simulated_one() {
     let bench = bench(cut("a100-80gb-pcie"));
     let state = bench.machine.state().to_owned();
-    // The C library of this process: it can be loaded, and is none of ours.
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let c_library = maps.lines().filter_map(|line| line.split_whitespace().last());
-    let c_library = c_library.filter(|path| path.contains("/libc.so") || path.contains("/libc-")).next();
-    let library = c_library.expect("this process has a C library").into();
-    let error = Driver::open(&Library::Simulated { library, state }).unwrap_err();
+    let error = Driver::open(&Library::Simulated { library: c_library(), state }).unwrap_err();
     assert!(matches!(&error, OpenError::NotLoadable { .. }), "{error}");
     assert!(error.to_string().contains("simulated"), "{error}");
 }
 
 #[test]
 fn a_library_without_nvml_is_not_loadable() {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let c_library = maps.lines().filter_map(|line| line.split_whitespace().last());
-    let c_library = c_library.filter(|path| path.contains("/libc.so") || path.contains("/libc-")).next();
-    let error = Driver::open(&Library::Path(c_library.unwrap().into())).unwrap_err();
+    let error = Driver::open(&Library::Path(c_library())).unwrap_err();
     assert!(error.to_string().contains("no NVML library"), "{error}");
 }
 

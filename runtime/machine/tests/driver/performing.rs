@@ -66,8 +66,9 @@ fn an_instance_in_many_parts_goes_with_all_of_them() {
     let bench = bench(DescribedGpu { instances: vec![orphan], ..cut("a100-80gb-pcie") });
     let made = bench.machine.change(|silicon| {
         let gpu_instance = silicon.gpu_instances(GPU, 9).unwrap()[0];
-        silicon.create_compute_instance(gpu_instance, 0, None).unwrap();
+        // Compute profile 1 is two slices, 0 is one.
         silicon.create_compute_instance(gpu_instance, 1, None).unwrap();
+        silicon.create_compute_instance(gpu_instance, 0, None).unwrap();
     });
     made.unwrap();
     // It cannot be made whole while parts of it are taken, and says so.
@@ -216,7 +217,7 @@ fn a_gpu_that_is_gone_is_lost_and_one_that_never_was_is_not_found() {
     let uuid = bench.gpu().uuid;
     let step =
         |gpu: GpuUuid| Step { gpu, index: 0, operation: create("1g.10gb", 0, 1), reason: String::new() };
-    bench.machine.change(|silicon| silicon.lose(0)).unwrap();
+    bench.machine.change(|silicon| silicon.lose(0)).unwrap().unwrap();
     let lost = bench.driver.perform(&step(uuid.clone())).unwrap_err();
     assert_eq!((lost.kind, lost.gpu), (DeviceErrorKind::Lost, Some(uuid)));
     let unknown = bench.driver.perform(&step(GpuUuid("GPU-0".to_owned()))).unwrap_err();

@@ -72,6 +72,9 @@ pub(super) fn initialise(may_lack_gpus: bool) -> Answer<()> {
     if n_gpus == 0 && !may_lack_gpus {
         return Err(Return::GpuNotFound);
     }
+    // The driver stays loaded while somebody has NVML initialised. Where the folder cannot be written
+    // nobody can change the machine, and it does not matter.
+    let _unwritable = store.with_mut(|machine| machine.open_session(std::process::id()));
     process.boot = boot;
     process.n_initialisations = process.n_initialisations.saturating_add(1);
     Ok(())
@@ -81,8 +84,10 @@ pub(super) fn initialise(may_lack_gpus: bool) -> Answer<()> {
 pub(super) fn shut_down() -> Answer<()> {
     let mut process = process();
     process.n_initialisations = process.n_initialisations.checked_sub(1).ok_or(Return::Uninitialized)?;
-    if process.n_initialisations == 0 {
-        process.store = None;
+    if process.n_initialisations == 0
+        && let Some(store) = process.store.take()
+    {
+        let _unwritable = store.with_mut(|machine| machine.close_session(std::process::id()));
     }
     Ok(())
 }
@@ -126,4 +131,17 @@ pub(super) fn change<T>(request: impl FnOnce(&mut Silicon) -> Answer<T>) -> Answ
 /// The machine without NVML, for what no real driver has.
 pub(super) fn machine() -> Answer<Arc<Store>> {
     process().open()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_does_not_unwind_into_c() {
+        assert_eq!(call("entcSimUse", || panic!("a bug")), Return::Unknown.code());
+        assert_eq!(call("entcSimUse", || Err(Return::NotFound)), Return::NotFound.code());
+        assert_eq!(call("nvmlDeviceGetCount_v2", || panic!("not run")), Return::Uninitialized.code());
+        assert_eq!(call("entcSimUse", || Ok(())), 0);
+    }
 }

@@ -114,7 +114,7 @@ impl Silicon {
             return Err(Return::NotSupported);
         }
         self.require_rights()?;
-        if !self.gpu_state(gpu).processes.is_empty() {
+        if self.has_clients(gpu, None) {
             return Err(Return::InUse);
         }
         self.reset_gpu(gpu);

@@ -166,11 +166,12 @@ impl Silicon {
         let (gpu, instance, _) = self.find_compute_instance(compute_instance)?;
         let gpu_instance = instance.serial;
         self.require_rights()?;
-        let state = self.gpu_state_mut(gpu);
-        if state.processes.iter().any(|p| p.on == Some(compute_instance)) {
+        if self.has_clients(gpu, Some(compute_instance)) {
             return Err(Return::InUse);
         }
-        if let Some(instance) = state.instances.iter_mut().find(|i| i.serial == gpu_instance) {
+        if let Some(instance) =
+            self.gpu_state_mut(gpu).instances.iter_mut().find(|i| i.serial == gpu_instance)
+        {
             instance.compute_instances.retain(|c| c.serial != compute_instance);
         }
         Ok(())

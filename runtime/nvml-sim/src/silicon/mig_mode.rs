@@ -34,12 +34,13 @@ impl Silicon {
         self.require_rights()?;
         let needs_reset = self.gpu(gpu).family.mig_mode_needs_reset();
         let is_in_vm = self.gpu(gpu).is_in_vm;
+        let has_clients = self.has_clients(gpu, None);
         let state = self.gpu_state_mut(gpu);
         state.mig_pending = is_enabled;
         if state.mig == is_enabled {
             return Ok(None);
         }
-        if !state.processes.is_empty() || !state.instances.is_empty() {
+        if has_clients || !state.instances.is_empty() {
             return Ok(Some(Return::InUse));
         }
         if needs_reset && is_in_vm {
@@ -58,10 +59,10 @@ impl Silicon {
     /// # Errors
     /// `InvalidArgument` on a MIG device, `GpuIsLost`.
     pub fn max_mig_device_count(&self, device: Device) -> Answer<u32> {
-        let gpu = self.whole_gpu(device).map_err(|e| match e {
-            Return::NotSupported => Return::InvalidArgument,
-            other => other,
-        })?;
+        let (gpu, seat) = self.seat(device)?;
+        if seat.is_some() {
+            return Err(Return::InvalidArgument);
+        }
         let is_on = self.gpu_state(gpu).mig && self.has_mig(gpu);
         Ok(if is_on { self.gpu(gpu).board.n_compute_slices() } else { 0 })
     }
@@ -136,9 +137,8 @@ impl Silicon {
 
     /// All MIG devices of a GPU, by index.
     pub(crate) fn mig_devices(&self, gpu: usize) -> Vec<(&GpuInstance, &ComputeInstance)> {
-        let of = |instance: &'_ GpuInstance| instance.serial;
         let mut instances: Vec<&GpuInstance> = self.gpu_state(gpu).instances.iter().collect();
-        instances.sort_by_key(|i| (i.id, of(i)));
+        instances.sort_by_key(|i| i.id);
         let mut devices = Vec::new();
         for instance in instances {
             let mut computes: Vec<&ComputeInstance> = instance.compute_instances.iter().collect();

@@ -1,7 +1,7 @@
 //! Who has a GPU open: processes that attach, NVML sessions, and what goes when the last of them goes.
 
 use super::state::{Process, Session};
-use super::{Answer, Device, RunningProcess, Silicon};
+use super::{Answer, Device, RunningProcess, Serial, Silicon};
 use crate::returns::Return;
 
 impl Silicon {
@@ -47,7 +47,10 @@ impl Silicon {
         let (gpu, on) = self.seat(device)?;
         let started = (self.started)(pid).ok_or(Return::NotFound)?;
         let processes = &mut self.gpu_state_mut(gpu).processes;
-        if !processes.iter().any(|p| p.pid == pid && p.on == on) {
+        let is_same = |p: &Process| p.pid == pid && p.on == on && p.started == Some(started);
+        if !processes.iter().any(is_same) {
+            // An earlier process with this id has ended.
+            processes.retain(|p| p.pid != pid || p.on != on);
             let name = name.to_owned();
             processes.push(Process { pid, started: Some(started), name, on, dynamic_w: 0.0 });
         }
@@ -156,6 +159,12 @@ impl Silicon {
             }
         }
         true
+    }
+
+    /// Whether a process sits on a compute instance, or on the GPU at all.
+    pub(crate) fn has_clients(&self, gpu: usize, on: Option<Serial>) -> bool {
+        let is_here = |p: &&Process| on.is_none() || p.on == on;
+        self.gpu_state(gpu).processes.iter().filter(is_here).any(|p| self.is_alive(p))
     }
 
     fn is_alive(&self, process: &Process) -> bool {

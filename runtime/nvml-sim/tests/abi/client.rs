@@ -15,21 +15,21 @@ use std::ffi::{CString, c_char};
 use std::path::Path;
 use std::ptr::null_mut;
 
-pub const SUCCESS: u32 = 0;
-pub const UNINITIALIZED: u32 = 1;
-pub const INVALID_ARGUMENT: u32 = 2;
-pub const NOT_SUPPORTED: u32 = 3;
-pub const NO_PERMISSION: u32 = 4;
-pub const NOT_FOUND: u32 = 6;
-pub const INSUFFICIENT_SIZE: u32 = 7;
-pub const DRIVER_NOT_LOADED: u32 = 9;
-pub const IN_USE: u32 = 19;
-pub const INSUFFICIENT_RESOURCES: u32 = 23;
-pub const VERSION_MISMATCH: u32 = 25;
-pub const INVALID_STATE: u32 = 29;
+pub(crate) const SUCCESS: u32 = 0;
+pub(crate) const UNINITIALIZED: u32 = 1;
+pub(crate) const INVALID_ARGUMENT: u32 = 2;
+pub(crate) const NOT_SUPPORTED: u32 = 3;
+pub(crate) const NO_PERMISSION: u32 = 4;
+pub(crate) const NOT_FOUND: u32 = 6;
+pub(crate) const INSUFFICIENT_SIZE: u32 = 7;
+pub(crate) const DRIVER_NOT_LOADED: u32 = 9;
+pub(crate) const IN_USE: u32 = 19;
+pub(crate) const INSUFFICIENT_RESOURCES: u32 = 23;
+pub(crate) const VERSION_MISMATCH: u32 = 25;
+pub(crate) const INVALID_STATE: u32 = 29;
 
 /// Tells a library which machine's folder to use.
-pub fn use_folder(library: &Path, folder: &Path) -> u32 {
+pub(crate) fn use_folder(library: &Path, folder: &Path) -> u32 {
     let folder = CString::new(folder.to_str().unwrap()).unwrap();
     let library = unsafe { Library::new(library) }.unwrap();
     let function: Symbol<'_, unsafe extern "C" fn(*const c_char) -> u32> =
@@ -41,14 +41,14 @@ pub fn use_folder(library: &Path, folder: &Path) -> u32 {
 }
 
 /// A machine with a client that has initialised NVML.
-pub struct Client {
-    pub nvml: Nvml,
-    pub library: Library,
-    pub machine: SimulatedMachine,
+pub(crate) struct Client {
+    pub(crate) nvml: Nvml,
+    pub(crate) library: Library,
+    pub(crate) machine: SimulatedMachine,
 }
 
 /// An answer: the return code when it is not success.
-pub type Answer<T> = Result<T, u32>;
+pub(crate) type Answer<T> = Result<T, u32>;
 
 fn answer<T>(code: u32, value: T) -> Answer<T> {
     if code == SUCCESS { Ok(value) } else { Err(code) }
@@ -66,7 +66,7 @@ macro_rules! one {
 
 impl Client {
     /// Boots a machine and initialises NVML in it.
-    pub fn of(description: &Description) -> Self {
+    pub(crate) fn of(description: &Description) -> Self {
         let machine = SimulatedMachine::new(description).unwrap();
         assert_eq!(use_folder(&machine.library(), machine.state()), SUCCESS);
         let nvml = Nvml::builder().lib_path(machine.library().as_os_str()).init().unwrap();
@@ -75,29 +75,29 @@ impl Client {
     }
 
     /// One board, MIG mode on.
-    pub fn with_mig(board: &str) -> Self {
+    pub(crate) fn with_mig(board: &str) -> Self {
         let mut description = Description::of("575.57.08", &[(board, 1)]);
         description.gpu[0].mig = true;
         Self::of(&description)
     }
 
-    pub fn lib(&self) -> &NvmlLib {
+    pub(crate) fn lib(&self) -> &NvmlLib {
         self.nvml.lib()
     }
 
     /// The raw handle of a GPU.
-    pub fn gpu(&self, index: u32) -> nvmlDevice_t {
+    pub(crate) fn gpu(&self, index: u32) -> nvmlDevice_t {
         unsafe { self.nvml.device_by_index(index).unwrap().handle() }
     }
 
     /// A function by its name, for what the bindings lack. `F` is its C signature.
-    pub fn function<F: Copy>(&self, name: &str) -> F {
+    pub(crate) fn function<F: Copy>(&self, name: &str) -> F {
         let symbol: Symbol<'_, F> = unsafe { self.library.get(name.as_bytes()) }.unwrap();
         *symbol
     }
 
     /// `entcSim…` with a device and a process.
-    pub fn attach(&self, uuid: &str, pid: u32, name: &str) -> u32 {
+    pub(crate) fn attach(&self, uuid: &str, pid: u32, name: &str) -> u32 {
         let (uuid, name) = (CString::new(uuid).unwrap(), CString::new(name).unwrap());
         let attach =
             self.function::<unsafe extern "C" fn(*const c_char, u32, *const c_char) -> u32>("entcSimAttach");
@@ -105,26 +105,26 @@ impl Client {
     }
 
     /// Takes the process off again.
-    pub fn detach(&self, uuid: &str, pid: u32) -> u32 {
+    pub(crate) fn detach(&self, uuid: &str, pid: u32) -> u32 {
         let uuid = CString::new(uuid).unwrap();
         let detach = self.function::<unsafe extern "C" fn(*const c_char, u32) -> u32>("entcSimDetach");
         unsafe { detach(uuid.as_ptr(), pid) }
     }
 
     /// `entcSimLoad` or `entcSimSpend`.
-    pub fn draw(&self, function: &str, uuid: &str, pid: u32, amount: f64) -> u32 {
+    pub(crate) fn draw(&self, function: &str, uuid: &str, pid: u32, amount: f64) -> u32 {
         let uuid = CString::new(uuid).unwrap();
         let draw = self.function::<unsafe extern "C" fn(*const c_char, u32, f64) -> u32>(function);
         unsafe { draw(uuid.as_ptr(), pid, amount) }
     }
 
-    pub fn profile(&self, gpu: nvmlDevice_t, profile: u32) -> Answer<nvmlGpuInstanceProfileInfo_t> {
+    pub(crate) fn profile(&self, gpu: nvmlDevice_t, profile: u32) -> Answer<nvmlGpuInstanceProfileInfo_t> {
         let blank = unsafe { std::mem::zeroed() };
         one!(self.lib(), nvmlDeviceGetGpuInstanceProfileInfo(gpu, profile) -> blank)
     }
 
     /// With the version field as given.
-    pub fn profile_v(
+    pub(crate) fn profile_v(
         &self,
         gpu: nvmlDevice_t,
         profile: u32,
@@ -135,12 +135,12 @@ impl Client {
         one!(self.lib(), nvmlDeviceGetGpuInstanceProfileInfoV(gpu, profile) -> blank)
     }
 
-    pub fn remaining(&self, gpu: nvmlDevice_t, profile_id: u32) -> Answer<u32> {
+    pub(crate) fn remaining(&self, gpu: nvmlDevice_t, profile_id: u32) -> Answer<u32> {
         one!(self.lib(), nvmlDeviceGetGpuInstanceRemainingCapacity(gpu, profile_id) -> 0)
     }
 
     /// Asks for the count first, as nvml.h says.
-    pub fn placements(&self, gpu: nvmlDevice_t, profile_id: u32) -> Answer<Vec<(u32, u32)>> {
+    pub(crate) fn placements(&self, gpu: nvmlDevice_t, profile_id: u32) -> Answer<Vec<(u32, u32)>> {
         let function = self.lib().nvmlDeviceGetGpuInstancePossiblePlacements_v2.as_ref().unwrap();
         let mut n = 0;
         answer(unsafe { function(gpu, profile_id, null_mut(), &mut n) }, ())?;
@@ -150,11 +150,11 @@ impl Client {
         Ok(places.iter().map(|p| (p.start, p.size)).collect())
     }
 
-    pub fn create(&self, gpu: nvmlDevice_t, profile_id: u32) -> Answer<nvmlGpuInstance_t> {
+    pub(crate) fn create(&self, gpu: nvmlDevice_t, profile_id: u32) -> Answer<nvmlGpuInstance_t> {
         one!(self.lib(), nvmlDeviceCreateGpuInstance(gpu, profile_id) -> null_mut())
     }
 
-    pub fn create_at(
+    pub(crate) fn create_at(
         &self,
         gpu: nvmlDevice_t,
         profile_id: u32,
@@ -164,7 +164,7 @@ impl Client {
         one!(self.lib(), nvmlDeviceCreateGpuInstanceWithPlacement(gpu, profile_id, &placement) -> null_mut())
     }
 
-    pub fn gpu_instances(&self, gpu: nvmlDevice_t, profile_id: u32) -> Answer<Vec<nvmlGpuInstance_t>> {
+    pub(crate) fn gpu_instances(&self, gpu: nvmlDevice_t, profile_id: u32) -> Answer<Vec<nvmlGpuInstance_t>> {
         let function = self.lib().nvmlDeviceGetGpuInstances.as_ref().unwrap();
         let mut instances = vec![null_mut(); 16];
         let mut n = 0;
@@ -173,21 +173,21 @@ impl Client {
         Ok(instances)
     }
 
-    pub fn gpu_instance_by_id(&self, gpu: nvmlDevice_t, id: u32) -> Answer<nvmlGpuInstance_t> {
+    pub(crate) fn gpu_instance_by_id(&self, gpu: nvmlDevice_t, id: u32) -> Answer<nvmlGpuInstance_t> {
         one!(self.lib(), nvmlDeviceGetGpuInstanceById(gpu, id) -> null_mut())
     }
 
-    pub fn info(&self, instance: nvmlGpuInstance_t) -> Answer<nvmlGpuInstanceInfo_t> {
+    pub(crate) fn info(&self, instance: nvmlGpuInstance_t) -> Answer<nvmlGpuInstanceInfo_t> {
         let blank = unsafe { std::mem::zeroed() };
         one!(self.lib(), nvmlGpuInstanceGetInfo(instance) -> blank)
     }
 
-    pub fn destroy(&self, instance: nvmlGpuInstance_t) -> Answer<()> {
+    pub(crate) fn destroy(&self, instance: nvmlGpuInstance_t) -> Answer<()> {
         let destroy = self.lib().nvmlGpuInstanceDestroy.as_ref().unwrap();
         answer(unsafe { destroy(instance) }, ())
     }
 
-    pub fn compute_profile(
+    pub(crate) fn compute_profile(
         &self,
         instance: nvmlGpuInstance_t,
         profile: u32,
@@ -198,11 +198,11 @@ impl Client {
         one!(self.lib(), nvmlGpuInstanceGetComputeInstanceProfileInfoV(instance, profile, 0) -> blank)
     }
 
-    pub fn compute_remaining(&self, instance: nvmlGpuInstance_t, profile_id: u32) -> Answer<u32> {
+    pub(crate) fn compute_remaining(&self, instance: nvmlGpuInstance_t, profile_id: u32) -> Answer<u32> {
         one!(self.lib(), nvmlGpuInstanceGetComputeInstanceRemainingCapacity(instance, profile_id) -> 0)
     }
 
-    pub fn compute_placements(
+    pub(crate) fn compute_placements(
         &self,
         instance: nvmlGpuInstance_t,
         profile_id: u32,
@@ -215,7 +215,7 @@ impl Client {
         Ok(places.iter().map(|p| (p.start, p.size)).collect())
     }
 
-    pub fn create_compute(
+    pub(crate) fn create_compute(
         &self,
         instance: nvmlGpuInstance_t,
         profile_id: u32,
@@ -223,7 +223,7 @@ impl Client {
         one!(self.lib(), nvmlGpuInstanceCreateComputeInstance(instance, profile_id) -> null_mut())
     }
 
-    pub fn create_compute_at(
+    pub(crate) fn create_compute_at(
         &self,
         instance: nvmlGpuInstance_t,
         profile_id: u32,
@@ -234,7 +234,7 @@ impl Client {
         one!(lib, nvmlGpuInstanceCreateComputeInstanceWithPlacement(instance, profile_id, &placement) -> null_mut())
     }
 
-    pub fn compute_instances(
+    pub(crate) fn compute_instances(
         &self,
         instance: nvmlGpuInstance_t,
         profile_id: u32,
@@ -247,7 +247,7 @@ impl Client {
         Ok(instances)
     }
 
-    pub fn compute_instance_by_id(
+    pub(crate) fn compute_instance_by_id(
         &self,
         instance: nvmlGpuInstance_t,
         id: u32,
@@ -255,23 +255,23 @@ impl Client {
         one!(self.lib(), nvmlGpuInstanceGetComputeInstanceById(instance, id) -> null_mut())
     }
 
-    pub fn compute_info(&self, instance: nvmlComputeInstance_t) -> Answer<nvmlComputeInstanceInfo_t> {
+    pub(crate) fn compute_info(&self, instance: nvmlComputeInstance_t) -> Answer<nvmlComputeInstanceInfo_t> {
         let blank = unsafe { std::mem::zeroed() };
         one!(self.lib(), nvmlComputeInstanceGetInfo_v2(instance) -> blank)
     }
 
-    pub fn destroy_compute(&self, instance: nvmlComputeInstance_t) -> Answer<()> {
+    pub(crate) fn destroy_compute(&self, instance: nvmlComputeInstance_t) -> Answer<()> {
         let destroy = self.lib().nvmlComputeInstanceDestroy.as_ref().unwrap();
         answer(unsafe { destroy(instance) }, ())
     }
 }
 
 /// Loads a library without calling it.
-pub fn library(path: &Path) -> Library {
+pub(crate) fn library(path: &Path) -> Library {
     unsafe { Library::new(path) }.unwrap()
 }
 
 /// Whether it exports a function.
-pub fn has(library: &Library, name: &str) -> bool {
+pub(crate) fn has(library: &Library, name: &str) -> bool {
     unsafe { library.get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_ok()
 }

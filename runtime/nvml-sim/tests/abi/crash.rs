@@ -12,34 +12,36 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::ptr::null_mut;
 
-/// Tells a process of this test to hammer a machine: its library, then its folder.
+/// Tells a process of this test to hammer a machine: its library, its folder, and after which round to begin.
 const LIBRARY: &str = "ENT_TEST_HAMMER_LIBRARY";
 const FOLDER: &str = "ENT_TEST_HAMMER_FOLDER";
+const ROUND: &str = "ENT_TEST_HAMMER_ROUND";
 
 /// The profile ids of an A100 80GB, and how many memory slices each takes.
 const SIZES: [(u32, u32); 7] = [(19, 1), (20, 1), (15, 2), (14, 2), (9, 4), (5, 4), (0, 8)];
 
-fn hammer(library: &Path, folder: &Path, round: &mut u32) {
+fn hammer(library: &Path, folder: &Path, mut round: u32) {
     assert_eq!(use_folder(library, folder), SUCCESS);
     let lib = unsafe { NvmlLib::new(library) }.unwrap();
     assert_eq!(unsafe { lib.nvmlInit_v2() }, SUCCESS);
     let mut gpu = null_mut();
     assert_eq!(unsafe { lib.nvmlDeviceGetHandleByIndex_v2(0, &mut gpu) }, SUCCESS);
     loop {
-        *round += 1;
-        let (profile_id, size) = SIZES[(*round * 5) as usize % SIZES.len()];
-        let placement = nvmlGpuInstancePlacement_t { start: *round * 3 % 8 / size * size, size };
+        round += 1;
+        let (profile_id, size) = SIZES[(round * 5) as usize % SIZES.len()];
+        let placement = nvmlGpuInstancePlacement_t { start: round * 3 % 8 / size * size, size };
         let mut instance = null_mut();
         let create = lib.nvmlDeviceCreateGpuInstanceWithPlacement.as_ref().unwrap();
         if unsafe { create(gpu, profile_id, &placement, &mut instance) } == SUCCESS {
             let mut compute = null_mut();
             let compute_profile = if profile_id == 0 { 4 } else { 0 };
             unsafe { lib.nvmlGpuInstanceCreateComputeInstance(instance, compute_profile, &mut compute) };
-            unsafe { lib.nvmlDeviceSetGpuLockedClocks(gpu, 210 + *round % 80 * 15, 1410) };
+            unsafe { lib.nvmlDeviceSetGpuLockedClocks(gpu, 210 + round % 80 * 15, 1410) };
             unsafe { lib.nvmlComputeInstanceDestroy(compute) };
             unsafe { lib.nvmlGpuInstanceDestroy(instance) };
         }
-        println!("round {round}");
+        // The test harness has begun a line of its own.
+        println!("\nround {round}");
     }
 }
 
@@ -49,15 +51,16 @@ fn hammering_process() {
     let (Some(library), Some(folder)) = (std::env::var_os(LIBRARY), std::env::var_os(FOLDER)) else {
         return;
     };
-    let mut round = std::process::id() % 7;
-    hammer(Path::new(&library), Path::new(&folder), &mut round);
+    let round = std::env::var(ROUND).unwrap().parse().unwrap();
+    hammer(Path::new(&library), Path::new(&folder), round);
 }
 
-fn start(machine: &SimulatedMachine) -> (Child, impl Iterator<Item = String> + use<>) {
+pub(crate) fn start(machine: &SimulatedMachine, round: u32) -> (Child, impl Iterator<Item = String> + use<>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::hammering_process", "--nocapture", "--test-threads=1"])
         .env(LIBRARY, machine.library())
         .env(FOLDER, machine.state())
+        .env(ROUND, round.to_string())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -66,7 +69,7 @@ fn start(machine: &SimulatedMachine) -> (Child, impl Iterator<Item = String> + u
 }
 
 /// Instances lie apart, and every compute instance in a GPU instance that there is.
-fn check(silicon: &Silicon) -> usize {
+pub(crate) fn check(silicon: &Silicon) -> usize {
     let gpu = silicon.gpu_by_index(0).unwrap();
     let mut occupied = [0; 8];
     let mut n = 0;
@@ -96,7 +99,7 @@ fn processes_that_are_killed_leave_a_whole_machine() {
     let machine = SimulatedMachine::new(&description).unwrap();
     let mut most = 0;
     for kill in 0..6 {
-        let mut two = [start(&machine), start(&machine)];
+        let mut two = [start(&machine, 0), start(&machine, 3)];
         // Each has got somewhere, and is somewhere else in its round at every kill.
         for (_, rounds) in &mut two {
             assert!(rounds.nth(5 + kill * 3).is_some(), "a hammering process ended by itself");

@@ -7,7 +7,7 @@ use ent_nvml_sim::description::Description;
 use nvml_wrapper::enum_wrappers::device::Brand;
 use nvml_wrapper::enums::device::DeviceArchitecture;
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlMemory_v2_t, nvmlProcessInfo_t};
-use std::ffi::{c_char, c_uint};
+use std::ffi::{CString, c_char, c_uint};
 use std::ptr::null_mut;
 
 fn pair() -> Client {
@@ -26,10 +26,11 @@ fn devices_are_found_by_all_their_names() {
         assert_eq!(client.nvml.device_by_uuid(uuid.as_str()).unwrap().index().unwrap(), index);
         let pci = gpu.pci_info().unwrap();
         assert_eq!(client.nvml.device_by_pci_bus_id(pci.bus_id.as_str()).unwrap().index().unwrap(), index);
-        let serial = gpu.serial().unwrap();
-        let found = client.nvml.device_by_serial(serial.as_str()).unwrap();
+        let serial = CString::new(gpu.serial().unwrap()).unwrap();
+        let mut handle = null_mut();
+        let code = unsafe { client.lib().nvmlDeviceGetHandleBySerial(serial.as_ptr(), &mut handle) };
         // Handles are the same at every call.
-        assert_eq!(unsafe { found.handle() }, client.gpu(index));
+        assert_eq!((code, handle), (SUCCESS, client.gpu(index)));
     }
     assert!(client.nvml.device_by_uuid("GPU-nobody").is_err());
     let mut handle: nvmlDevice_t = null_mut();

@@ -98,7 +98,7 @@ fn nvidias_python_binding_sees_the_machine_and_changes_it() {
         places
     };
     let three = (json!("MIG 3g.40gb"), Some(4), Some(4));
-    assert_eq!(places(a100), [three.clone()]);
+    assert_eq!(places(a100), std::slice::from_ref(&three));
     assert_eq!(a100["mig_devices"][0]["parent"], a100["uuid"]);
     assert_eq!((&a100["mig_devices"][0]["sms"], &a100["mig_devices"][0]["is_mig"]), (&json!(42), &json!(1)));
 

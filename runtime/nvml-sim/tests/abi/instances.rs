@@ -132,10 +132,9 @@ fn compute_instances_share_a_gpu_instance() {
 /// Walks MIG devices as nvml.h says: NOT_FOUND is a hole.
 fn mig_devices(client: &Client) -> Vec<nvml_wrapper::Device<'_>> {
     let gpu = client.nvml.device_by_index(0).unwrap();
-    let handle = |index| match gpu.mig_device_by_index(index) {
-        Ok(device) => Some(device),
-        Err(NvmlError::NotFound) => None,
-        Err(other) => panic!("{other}"),
+    let handle = |index| {
+        let device = gpu.mig_device_by_index(index);
+        if matches!(device, Err(NvmlError::NotFound)) { None } else { Some(device.unwrap()) }
     };
     (0..gpu.mig_device_count().unwrap()).filter_map(handle).collect()
 }

@@ -60,6 +60,21 @@ fn a_locked_clock_holds_until_it_is_reset() {
 }
 
 #[test]
+fn clocks_outlive_the_last_client_only_with_persistence_mode() {
+    // nvml.h, nvmlDeviceSetPersistenceMode: without it the driver is unloaded with its last client.
+    let client = one("a100-80gb-pcie");
+    let lib = client.lib();
+    for (mode, is_kept) in [(0, false), (1, true)] {
+        assert_eq!(unsafe { lib.nvmlDeviceSetPersistenceMode(client.gpu(0), mode) }, SUCCESS);
+        assert_eq!(unsafe { lib.nvmlDeviceSetGpuLockedClocks(client.gpu(0), 1050, 1050) }, SUCCESS);
+        assert_eq!(unsafe { lib.nvmlShutdown() }, SUCCESS);
+        assert_eq!(unsafe { lib.nvmlInit_v2() }, SUCCESS);
+        let clock = client.nvml.device_by_index(0).unwrap().clock_info(Clock::SM).unwrap();
+        assert_eq!(clock == 1050, is_kept, "{clock} MHz with persistence mode {mode}");
+    }
+}
+
+#[test]
 fn clocks_are_locked_by_who_may() {
     let mut description = Description::of("575.57.08", &[("a100-80gb-pcie", 1)]);
     description.privileged = false;

@@ -5,7 +5,7 @@
 //! few split services are settled, then groups of services are planned anew around the rest, over the
 //! covers that the relaxation's prices favour.
 
-use super::super::config::Config;
+use super::super::config::{Config, points_of};
 use super::super::integer::{self, Restricted};
 use super::super::master::{Prices, Relaxed};
 use super::{Branch, ExactSearch, SolverFault};
@@ -133,8 +133,8 @@ impl ExactSearch<'_, '_, '_> {
             if self.counted[service] {
                 continue;
             }
-            let points = super::points_of(shares);
-            let own = Config::new(self.problem, service, &points, self.mean);
+            let points = points_of(shares);
+            let own = self.config_of(service, shares);
             if free.contains(&service) {
                 let others = columns.iter().filter(|c| c.service == service && c.sorted_points() != points);
                 kept.extend(others.cloned());
