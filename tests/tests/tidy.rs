@@ -33,7 +33,16 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     (
         "ent-tests",
-        &["ent-plan", "ent-lang", "ent-performance", "ent-planner", "entc", "ent-machine", "ent-nvml-sim"],
+        &[
+            "ent-plan",
+            "ent-lang",
+            "ent-performance",
+            "ent-planner",
+            "entc",
+            "ent-machine",
+            "ent-nvml-sim",
+            "ent-serve",
+        ],
     ),
 ];
 
@@ -51,9 +60,14 @@ const HOMES: &[(&str, &[&str])] = &[
     ("highs::", &["compiler/planner/src/solve"]),
     ("highs_sys::", &["compiler/planner/src/solve"]),
     ("good_lp::", &["compiler/planner/src/solve"]),
-    ("println!", &["compiler/cli/src/"]),
+    // A build script speaks to cargo.
+    ("println!", &["compiler/cli/src/", "runtime/serve/build.rs"]),
     ("eprintln!", &["compiler/cli/src/"]),
     ("nvml_wrapper", &["runtime/machine/src/driver", "runtime/nvml-sim/src/abi"]),
+    ("tokio::", &["runtime/serve/src/"]),
+    ("hyper::", &["runtime/serve/src/gateway"]),
+    ("tonic::", &["runtime/serve/src/protocol.rs", "runtime/serve/src/gateway"]),
+    ("prometheus::", &["runtime/serve/src/"]),
     ("std::env::", &["compiler/cli/src/", "runtime/nvml-sim/src/"]),
     // The planner keeps deadlines; everything else that is measured is measured by the command.
     ("std::time::Instant", &["compiler/cli/src/", "compiler/planner/src/solve", "runtime/"]),

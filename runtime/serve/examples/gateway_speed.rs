@@ -135,6 +135,14 @@ fn percentiles(what: &str, mut sample: Vec<Duration>) -> [f64; 2] {
     [at(0.5), at(0.99)]
 }
 
+/// CPU seconds that a process has used.
+fn cpu(pid: u32) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = text.rsplit(") ").next().unwrap().split(' ').collect();
+    // User and system time, in ticks of a hundredth of a second (proc(5), fields 14 and 15).
+    fields[11..13].iter().map(|f| f.parse::<f64>().unwrap() / 100.0).sum()
+}
+
 fn load() -> String {
     std::fs::read_to_string("/proc/loadavg").unwrap_or_default().split(' ').take(1).collect()
 }
@@ -232,7 +240,7 @@ fn measure(threads: usize) {
     while !folder.join("workers").exists() {
         std::thread::yield_now();
     }
-    let _worker = Running(itself(&["worker", folder.join("workers").to_str().unwrap()]).spawn().unwrap());
+    let worker = Running(itself(&["worker", folder.join("workers").to_str().unwrap()]).spawn().unwrap());
     let ready = "GET /v2/health/ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
     loop {
         let mut answer = String::new();
@@ -251,6 +259,7 @@ fn measure(threads: usize) {
     let mut saturated = 20_000.0;
     for run in 0..2 {
         let seconds = if run == 0 { "-d2s" } else { "-d8s" };
+        let before = [gateway.0.id(), worker.0.id()].map(cpu);
         let wrk = Command::new("wrk")
             .args(["-t1", "-c64", seconds, "--latency", "-s", script.to_str().unwrap(), &url])
             .output();
@@ -261,6 +270,11 @@ fn measure(threads: usize) {
         let text = String::from_utf8_lossy(&wrk.stdout).into_owned();
         if run == 1 {
             println!("wrk, 64 connections, load {}:\n{text}", load());
+            let after = [gateway.0.id(), worker.0.id()].map(cpu);
+            let requests = text.lines().find_map(|l| l.trim().split_once(" requests in"));
+            let requests: f64 = requests.unwrap().0.parse().unwrap();
+            let per = |i: usize| (after[i] - before[i]) / requests * 1e6;
+            println!("CPU per request: gateway {:.1} us, worker {:.1} us", per(0), per(1));
         }
         let rate = text.lines().find_map(|l| l.strip_prefix("Requests/sec:"));
         saturated = rate.and_then(|r| r.trim().parse().ok()).unwrap_or(saturated);

@@ -13,10 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 mod front;
+mod grpc;
 mod http;
 mod link;
 mod metrics;
@@ -122,20 +124,28 @@ impl Gateway {
         let front = Arc::new(Front::new(options.clone(), runtime.handle().clone())?);
         let addresses = {
             let _inside = runtime.enter();
-            let workers = workers::listen(&options.workers)?;
-            let listeners = [(options.http, Purpose::Inference), (options.metrics, Purpose::Metrics)];
-            let mut bound = [None, None];
-            for ((address, purpose), bound) in listeners.into_iter().zip(&mut bound) {
-                let Some(address) = address else { continue };
-                let listener = http::listen(address)?;
-                *bound = Some(listener.local_addr()?);
-                runtime.spawn(http::accept(Arc::clone(&front), listener, purpose, is_draining.clone()));
-            }
-            let [http, metrics] = bound;
+            let [http, grpc, metrics] = [options.http, options.grpc, options.metrics].map(|address| {
+                let listener = address.map(http::listen).transpose()?;
+                let bound = listener.as_ref().map(TcpListener::local_addr).transpose()?;
+                Ok::<_, StartError>((listener, bound))
+            });
+            let ((http, http_at), (grpc, grpc_at), (metrics, metrics_at)) = (http?, grpc?, metrics?);
             reconfigure::install(&front, deployment)?;
+            // Last, so that what fails leaves no socket behind.
+            let workers = workers::listen(&options.workers)?;
+            let shared = || Arc::clone(&front);
+            if let Some(listener) = http {
+                runtime.spawn(http::accept(shared(), listener, Purpose::Inference, is_draining.clone()));
+            }
+            if let Some(listener) = grpc {
+                runtime.spawn(grpc::serve(shared(), listener, is_draining));
+            }
+            if let Some(listener) = metrics {
+                runtime.spawn(http::accept(shared(), listener, Purpose::Metrics, is_ending.clone()));
+            }
             runtime.spawn(workers::accept(Arc::clone(&front), workers));
             runtime.spawn(reconfigure::sweep(Arc::clone(&front)));
-            Addresses { http, grpc: None, metrics, workers: options.workers }
+            Addresses { http: http_at, grpc: grpc_at, metrics: metrics_at, workers: options.workers }
         };
         let thread = std::thread::Builder::new().name("entc-gateway".to_owned()).spawn(move || {
             // Ends when it is told to, or when its handle is gone.
@@ -199,15 +209,18 @@ impl Handle {
         self.front.runtime.spawn(future).await.unwrap_or(Err(ReconfigureError::Ended))
     }
 
-    /// Stops taking connections, is not ready any more, answers what it has, and returns when nothing is
-    /// left or `patience` is over; then how many requests are left.
+    /// Stops taking connections, is not ready any more, answers what it has, and returns when the last
+    /// connection of a client has ended or `patience` is over; then how many requests are left. Metrics
+    /// can be had until it ends.
     pub async fn drain(&self, patience: Duration) -> u64 {
         self.front.is_draining.store(true, Ordering::Relaxed);
         self.draining.send_replace(true);
         let front = Arc::clone(&self.front);
         let left = self.front.runtime.spawn(async move {
             let until = tokio::time::Instant::now() + patience;
-            while front.open.load(Ordering::Relaxed) > 0 && tokio::time::Instant::now() < until {
+            let is_idle =
+                || front.open.load(Ordering::Relaxed) == 0 && front.connections.load(Ordering::Relaxed) == 0;
+            while !is_idle() && tokio::time::Instant::now() < until {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
             front.open.load(Ordering::Relaxed)

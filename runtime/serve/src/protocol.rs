@@ -6,14 +6,30 @@ use bytes::Bytes;
 use ent_wire::{Datatype, Signature};
 use std::time::Duration;
 
+/// The protocol's messages and service over gRPC, as its definition has them.
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::all,
+    clippy::allow_attributes_without_reason,
+    clippy::mod_module_files,
+    clippy::wildcard_enum_match_arm,
+    reason = "made from proto/inference.proto"
+)]
+pub mod grpc {
+    tonic::include_proto!("inference");
+}
+
 mod answer;
 mod elements;
 mod json;
+mod messages;
 mod refusal;
 mod signature;
 
 pub use answer::{Answer, Rows, Share, WrongAnswer};
 pub use json::{Written, parse, write};
+pub use messages::{from_message, to_message};
 pub use refusal::Refusal;
 pub use signature::check;
 

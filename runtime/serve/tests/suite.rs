@@ -1,16 +1,15 @@
 //! The gateway as clients and workers see it: a real one, real sockets, and workers made for the test.
 
-#[path = "suite/batching.rs"]
-mod batching;
-#[path = "suite/change.rs"]
-mod change;
-#[path = "suite/failures.rs"]
-mod failures;
-#[path = "suite/http.rs"]
-mod http;
-#[path = "suite/limits.rs"]
-mod limits;
-#[path = "suite/rig.rs"]
-mod rig;
-#[path = "suite/tensors.rs"]
-mod tensors;
+#[cfg(test)]
+#[path = "suite"]
+mod suite {
+    mod batching;
+    mod change;
+    mod failures;
+    mod foreign;
+    mod grpc;
+    mod http;
+    mod limits;
+    pub(crate) mod rig;
+    mod tensors;
+}

@@ -8,5 +8,6 @@ mod exhaustive;
 mod forged;
 mod optima;
 mod pages;
+mod policy;
 mod published;
 mod small;

@@ -160,6 +160,20 @@ impl Front {
         Ok(held)
     }
 
+    /// Counts a request as open for as long as the guard lives: draining waits for it.
+    pub(crate) fn begin(&self) -> Begun<'_> {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Begun(self)
+    }
+
+    /// Counts a connection as open for as long as the guard lives; `Err` says how many there are, when
+    /// there are too many.
+    pub(crate) fn connect(self: &Arc<Self>) -> Result<Open, usize> {
+        let before = self.connections.fetch_add(1, Ordering::Relaxed);
+        let open = Open(Arc::clone(self));
+        if before >= self.options.limits.connections { Err(before) } else { Ok(open) }
+    }
+
     /// Answers a request that arrived then, and counts how it ended. Dropped on the way, it counts as cancelled.
     pub(crate) async fn infer(
         &self,
@@ -167,8 +181,7 @@ impl Front {
         request: Result<InferRequest, Refusal>,
         arrived: Instant,
     ) -> Result<(Arc<InferRequest>, Share), Refusal> {
-        self.open.fetch_add(1, Ordering::Relaxed);
-        let mut ending = Ending { front: self, service: Arc::clone(&service), is_over: false };
+        let mut ending = Ending { service: Arc::clone(&service), is_over: false };
         let result = match request {
             Ok(request) => infer(self, service, request, arrived).await,
             Err(refusal) => Err(refusal),
@@ -205,16 +218,33 @@ impl Front {
     }
 }
 
-/// A request that is being answered.
-struct Ending<'a> {
-    front: &'a Front,
+/// An open request.
+pub(crate) struct Begun<'a>(&'a Front);
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Open(pub(crate) Arc<Front>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A request that is being answered: when it is dropped on the way, its client has gone.
+struct Ending {
     service: Arc<Service>,
     is_over: bool,
 }
 
-impl Drop for Ending<'_> {
+impl Drop for Ending {
     fn drop(&mut self) {
-        self.front.open.fetch_sub(1, Ordering::Relaxed);
         if !self.is_over {
             self.service.metrics.cancelled.inc();
         }

@@ -1,6 +1,6 @@
 //! Connections of HTTP clients: requests of the protocol in, answers out.
 
-use super::front::Front;
+use super::front::{Front, Open};
 use crate::protocol::{self, MODEL_VERSION, Refusal};
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -22,6 +22,7 @@ mod body;
 mod documents;
 
 use body::Chunks;
+pub(crate) use documents::{EXTENSIONS, SERVER, platform};
 
 /// Where JSON ends and raw tensors begin, in requests and answers.
 const JSON_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
@@ -53,13 +54,16 @@ pub(crate) async fn accept(
         match accepted {
             Ok((stream, _)) => {
                 let Ok(stream) = tuned(stream, front.options.limits.write_time) else { continue };
-                let before = front.connections.fetch_add(1, Ordering::Relaxed);
-                let open = Open(Arc::clone(&front));
-                if before >= front.options.limits.connections {
-                    turn_away(&stream, before);
-                    continue;
-                }
-                tokio::spawn(connection(open, stream, purpose, ending.clone()));
+                let open = match (purpose, front.connect()) {
+                    // What is measured is wanted most when there is too much of everything.
+                    (Purpose::Metrics, _) => None,
+                    (Purpose::Inference, Ok(open)) => Some(open),
+                    (Purpose::Inference, Err(open)) => {
+                        turn_away(&stream, open);
+                        continue;
+                    }
+                };
+                tokio::spawn(connection(Arc::clone(&front), open, stream, purpose, ending.clone()));
             }
             // Out of files, most likely: a connection that ends gives some back.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
@@ -67,17 +71,8 @@ pub(crate) async fn accept(
     }
 }
 
-/// An open connection.
-struct Open(Arc<Front>);
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Sends small answers at once, notices a peer that is gone, and one that takes nothing.
-fn tuned(stream: TcpStream, write_time: Duration) -> io::Result<TcpStream> {
+pub(crate) fn tuned(stream: TcpStream, write_time: Duration) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
     let socket = socket2::SockRef::from(&stream);
     let idle = Duration::from_secs(30);
@@ -96,8 +91,14 @@ fn turn_away(stream: &TcpStream, open: usize) {
     let _ = stream.try_write(format!("{head}content-length: {length}\r\n\r\n{body}").as_bytes());
 }
 
-async fn connection(open: Open, stream: TcpStream, purpose: Purpose, mut ending: watch::Receiver<bool>) {
-    let front = &open.0;
+async fn connection(
+    front: Arc<Front>,
+    _open: Option<Open>,
+    stream: TcpStream,
+    purpose: Purpose,
+    mut ending: watch::Receiver<bool>,
+) {
+    let front = &front;
     let service = service_fn(|request| async move {
         Ok::<_, Infallible>(match purpose {
             Purpose::Inference => answer(front, request).await,
@@ -205,6 +206,7 @@ async fn infer(
     service: Arc<super::service::Service>,
     request: Request<Incoming>,
 ) -> Result<Response<Chunks>, Refusal> {
+    let _begun = front.begin();
     let (head, incoming) = request.into_parts();
     let json_length = json_length(&head.headers);
     if head.headers.get(header::CONTENT_ENCODING).is_some_and(|e| e.as_bytes() != b"identity") {

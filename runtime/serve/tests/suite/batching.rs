@@ -1,6 +1,6 @@
 //! Which requests are of which batch, by what the gateway counts.
 
-use crate::rig::*;
+use super::rig::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Deployments in the place of others under load, draining and the end.
 
-use crate::rig::*;
+use super::rig::*;
 use ent_serve::gateway::ReconfigureError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -146,4 +146,8 @@ fn draining_answers_what_is_there_and_takes_no_more() {
     let got = read_answer(&mut first);
     assert_eq!((got.data(), got.header("connection")), (vec![2.0], Some("close")));
     assert_eq!(block_on(rig.handle().drain(STUCK)), 0);
+    assert_eq!(rig.stats().connections, 0);
+    let metrics = rig.handle().addresses().metrics.unwrap();
+    assert!(rig.get_from(metrics, "/metrics").text().contains(r#"entc_model_ready{service="net"} 1"#));
+    assert!(std::net::TcpStream::connect(rig.address()).is_err());
 }

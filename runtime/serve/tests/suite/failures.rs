@@ -1,6 +1,6 @@
 //! Workers that die, fail or talk nonsense, and what their clients see of it.
 
-use crate::rig::*;
+use super::rig::*;
 use ent_wire::{Connection, Executor, FromWorker, Hello, Warm, WireError};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,6 +1,6 @@
 //! The protocol over HTTP: what is answered, and what a client is told.
 
-use crate::rig::*;
+use super::rig::*;
 use ent_wire::{Datatype, Signature, TensorSpec};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Clients that send too much, too slowly or not at all, and a service that has too much to do.
 
-use crate::rig::*;
+use super::rig::*;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -122,6 +122,10 @@ fn connections_over_the_limit_are_told_so() {
     let got = read_answer(&mut third);
     assert_eq!(got.status, 503);
     assert!(got.error().contains("too many connections"), "{}", got.error());
+    let grpc = rig.handle().addresses().grpc.unwrap();
+    let mut fourth = TcpStream::connect(grpc).unwrap();
+    fourth.set_read_timeout(Some(STUCK)).unwrap();
+    assert!(matches!(fourth.read(&mut [0]), Ok(0) | Err(_)), "it ends");
     drop(held);
     rig.until(|s| s.connections == 0);
     assert_eq!(rig.get("/v2/health/live").status, 200);

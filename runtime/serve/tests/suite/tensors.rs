@@ -29,7 +29,16 @@ fn bytes_of(datatype: Datatype, elements: usize, seed: &[u8]) -> Vec<u8> {
                 let x = f64::from_bits(u64::from_le_bytes(std::array::from_fn(|_| next())));
                 data.extend((if x.is_finite() { x } else { 1.5 }).to_le_bytes());
             }
-            other => data.extend((0..other.size().unwrap()).map(|_| next())),
+            Datatype::Uint8
+            | Datatype::Uint16
+            | Datatype::Uint32
+            | Datatype::Uint64
+            | Datatype::Int8
+            | Datatype::Int16
+            | Datatype::Int32
+            | Datatype::Int64
+            | Datatype::Fp16
+            | Datatype::Bf16 => data.extend((0..datatype.size().unwrap()).map(|_| next())),
         }
     }
     data
