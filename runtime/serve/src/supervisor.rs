@@ -201,7 +201,6 @@ async fn serve(
     let control = listen(&settings.folder)?;
     let addresses = gateway.addresses().clone();
     log.line(format_args!("serves {}", shown(&addresses)));
-    let meter = meter.map(|meter| watts::Reader::start(meter, gateway.registry()));
     let (ending, mut is_ending) = watch::channel(None);
     let supervisor = Arc::new(Supervisor {
         launch: Launch {
@@ -217,6 +216,16 @@ async fn serve(
         changing: tokio::sync::Mutex::default(),
         ending,
         settings,
+    });
+    let meter = meter.map(|meter| {
+        // It ends before what it looks at.
+        let ran = Arc::downgrade(&supervisor);
+        let ran = move || {
+            let supervisor = ran.upgrade()?;
+            let deployment = supervisor.deployment.lock().clone();
+            Some((deployment, supervisor.gateway.stats()))
+        };
+        watts::Reader::start(meter, supervisor.gateway.registry(), ran)
     });
     supervisor.fleet.start(supervisor.launch.programs(&deployment));
     let answering = tokio::spawn(control::answer(Arc::clone(&supervisor), control));

@@ -226,7 +226,8 @@ fn meter(machine: Machine, folder: &Path) -> Meter {
             power_w: gpu.power_mw.map(|mw| f64::from(mw) * 1e-3),
             energy_j: gpu.energy_mj.map(|mj| mj as f64 * 1e-3),
             sm_clock_mhz: gpu.sm_clock_mhz.map(f64::from),
-            predicted_power_w: predicted.get(&gpu.index).copied(),
+            predicted_power_w: predicted.get(&gpu.index).and_then(|[mean, _]| *mean),
+            base_power_w: predicted.get(&gpu.index).and_then(|[_, base]| *base),
         };
         observed.gpus.iter().filter(is_ours).map(read).collect()
     }))
