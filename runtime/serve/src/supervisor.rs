@@ -173,19 +173,17 @@ pub fn run(
         source,
     })?;
     let log = Arc::new(log);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(serve(settings, meter, &log, started));
+    let ended = begin(settings, meter, &log, started);
     match &ended {
         Ok(()) => log.line("the supervisor ended"),
         Err(error) => log.line(format_args!("the supervisor cannot run: {error}")),
     }
     // The last thing to go: whoever waits for the lock finds nothing running.
-    runtime.shutdown_timeout(Duration::from_millis(100));
     drop(lock);
     ended
 }
 
-async fn serve(
+fn begin(
     mut settings: Settings,
     meter: Option<Meter>,
     log: &Arc<Log>,
@@ -193,11 +191,27 @@ async fn serve(
 ) -> Result<(), SupervisorError> {
     let deployment = deployment(&settings.folder)?
         .ok_or_else(|| SupervisorError::NoDeployment(settings.folder.clone()))?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     let workers = Address::of(&settings.folder, folder::WORKERS)?;
     settings.gateway.workers.clone_from(&workers.path);
+    // It has a runtime of its own, which cannot be made, and fail, inside another.
     let gateway = Gateway::start(&deployment, settings.gateway.clone())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(serve(settings, deployment, gateway, meter, log, started));
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    drop(workers);
+    ended
+}
+
+async fn serve(
+    settings: Settings,
+    deployment: Deployment,
+    gateway: Handle,
+    meter: Option<Meter>,
+    log: &Arc<Log>,
+    started: impl FnOnce(&Addresses),
+) -> Result<(), SupervisorError> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let control = listen(&settings.folder)?;
     let addresses = gateway.addresses().clone();
     log.line(format_args!("serves {}", shown(&addresses)));
