@@ -35,8 +35,9 @@ Exit codes:
   0    done
   1    something is wrong with what was given: usage, spec, file, plan, or no plan exists
   2    only with --detailed-exitcode: there are changes, the machine drifted, or a promise is broken in simulation
-  3    apply, rollback, destroy or import refused or failed; the machine is as it was
-  4    apply, rollback or destroy stopped half way; `entc apply --resume` or `entc rollback` goes on
+  3    apply, rollback, destroy or import refused or failed; the machine is as it was, and whole
+  4    the machine is half way: apply, rollback or destroy stopped there, or was refused because one had;
+       `entc apply --resume` goes on, `entc rollback` back
   101  a bug in entc
   130  interrupted";
 

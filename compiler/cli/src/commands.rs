@@ -2,6 +2,7 @@
 
 use crate::arguments::{Arguments, CheckFormat, Command, CompareFormat, Format, Performance, Told};
 use crate::exit::{Exit, Stop, Trouble};
+use crate::machine;
 use crate::render::plan::{Canvas, Detail};
 use crate::render::{diagnostic, json};
 use crate::terminal::{Terminal, Verbosity};
@@ -63,8 +64,8 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
     match dispatch(&arguments.command, &terminal) {
         Ok(exit) => exit,
         Err(stop) => {
-            let world = if changes_machines(&arguments.command) { Exit::Unchanged } else { Exit::Wrong };
-            stopped(&stop, &terminal, shape, world)
+            let world = left_by(&arguments.command, &stop);
+            stopped(&stop, &terminal, shape, &world)
         }
     }
 }
@@ -148,9 +149,46 @@ fn told_as(command: &Command) -> Shape {
     }
 }
 
-/// Whether a command changes machines; what keeps it from that has an exit code of its own.
-fn changes_machines(command: &Command) -> bool {
-    matches!(command, Command::Apply(_) | Command::Rollback(_) | Command::Destroy(_) | Command::Import(_))
+/// How the machine is that the world kept a command from changing.
+enum World {
+    /// The command changes no machine.
+    Read,
+    /// As it was, and whole.
+    Unchanged,
+    /// As it was, which is half way.
+    HalfWay(machine::HalfWay),
+}
+
+/// Looks how the machine of a command is left that was kept from changing it.
+fn left_by(command: &Command, stop: &Stop) -> World {
+    let arguments = match command {
+        Command::Apply(arguments) => &arguments.machine,
+        Command::Rollback(arguments) => &arguments.machine,
+        Command::Destroy(arguments) => &arguments.machine,
+        Command::Import(arguments) => &arguments.machine,
+        Command::Check(_)
+        | Command::Fmt(_)
+        | Command::Plan(_)
+        | Command::Show(_)
+        | Command::Simulate(_)
+        | Command::Compare(_)
+        | Command::Observe(_)
+        | Command::Diff(_)
+        | Command::Drift(_)
+        | Command::Doctor(_)
+        | Command::Explain(_)
+        | Command::Schema(_)
+        | Command::Performance(_)
+        | Command::Completions(_)
+        | Command::Man => return World::Read,
+    };
+    // The journal of another entc that is at work is open, and not cut off.
+    let is_at_work = matches!(stop, Stop::World(all) if all.iter().any(|trouble| trouble.code == "locked"));
+    let store = machine::choose(&arguments.library).map(|library| machine::store_of(arguments, &library));
+    match store.ok().as_ref().and_then(machine::half_way) {
+        Some(left) if !is_at_work => World::HalfWay(left),
+        _ => World::Unchanged,
+    }
 }
 
 /// Help and version are results; all else is a mistake, with exit code 1 and not clap's 2.
@@ -167,7 +205,7 @@ fn refuse_usage(error: &clap::Error, words: &[OsString]) -> Exit {
         let shown = vec![json::refusal("usage", &message, Some("run `entc --help`"))];
         let terminal = Terminal::new(crate::terminal::Color::Never, false, Verbosity::Normal);
         let text = match is_line {
-            true => crate::report::machine::Event::refused(Exit::Wrong.code(), shown),
+            true => crate::report::machine::Event::refused(Exit::Wrong.code(), None, shown),
             false => json::Report::new(shown).text(),
         };
         let _ignored = terminal.result(&text);
@@ -179,12 +217,12 @@ fn refuse_usage(error: &clap::Error, words: &[OsString]) -> Exit {
 
 /// Says why a command that asks for nothing of the world stopped.
 fn report(stop: &Stop, terminal: &Terminal) -> Exit {
-    stopped(stop, terminal, Shape::None, Exit::Wrong)
+    stopped(stop, terminal, Shape::None, &World::Read)
 }
 
-/// Says why a command stopped; `world` is its exit code where the world stands in the way.
-fn stopped(stop: &Stop, terminal: &Terminal, shape: Shape, world: Exit) -> Exit {
-    let mut exit = Exit::Wrong;
+/// Says why a command stopped, and how the machine is where the world stands in the way.
+fn stopped(stop: &Stop, terminal: &Terminal, shape: Shape, world: &World) -> Exit {
+    let (mut exit, mut journal) = (Exit::Wrong, None);
     let shown = match stop {
         Stop::Diagnostics { sources, diagnostics } => {
             tell(terminal, sources, diagnostics);
@@ -196,9 +234,18 @@ fn stopped(stop: &Stop, terminal: &Terminal, shape: Shape, world: Exit) -> Exit 
             vec![json::refusal(code, message, help.as_deref())]
         }
         Stop::World(troubles) => {
-            exit = world;
             let words: String = troubles.iter().map(told).collect();
-            let now = if world == Exit::Unchanged { "  now:  nothing was changed\n" } else { "" };
+            let now = match world {
+                World::Read => String::new(),
+                World::Unchanged => {
+                    exit = Exit::Unchanged;
+                    "  now:  nothing was changed\n".to_owned()
+                }
+                World::HalfWay(left) => {
+                    (exit, journal) = (Exit::Partly, Some(left.journal.as_path()));
+                    format!("  now:  as before this command, {}\n", left.words)
+                }
+            };
             terminal.message(&format!("{words}{now}"));
             troubles.iter().map(|t| json::refusal(t.code, &t.message, Some(&t.help))).collect()
         }
@@ -211,7 +258,7 @@ fn stopped(stop: &Stop, terminal: &Terminal, shape: Shape, world: Exit) -> Exit 
     let _ignored = match shape {
         Shape::None => Ok(()),
         Shape::Report => terminal.result(&json::Report::new(shown).text()),
-        Shape::Line => terminal.result(&crate::report::machine::Event::refused(exit.code(), shown)),
+        Shape::Line => terminal.result(&crate::report::machine::Event::refused(exit.code(), journal, shown)),
     };
     exit
 }
@@ -220,6 +267,11 @@ fn stopped(stop: &Stop, terminal: &Terminal, shape: Shape, world: Exit) -> Exit 
 fn told(trouble: &Trouble) -> String {
     let help = trouble.help.replace('\n', "\n        ");
     format!("error[{}]: {}\n  help: {help}\n", trouble.code, trouble.message)
+}
+
+/// Warns of what does not stop the command.
+fn warn(trouble: &Trouble, terminal: &Terminal) {
+    terminal.message(&told(trouble).replacen("error[", "warning[", 1));
 }
 
 /// Warns that a transaction was cut off, and that what is shown is of a machine half way.

@@ -15,7 +15,8 @@ pub(crate) enum Exit {
     Changes,
     /// A command that changes a machine was refused or failed, and the machine is as it was.
     Unchanged,
-    /// A command that changes a machine stopped half way, with an open journal.
+    /// A command that changes a machine stopped half way, or was refused on one that is: there is an open
+    /// journal.
     Partly,
     /// Stopped by the user.
     Interrupted,
@@ -61,7 +62,7 @@ pub(crate) enum Stop {
         help: Option<String>,
     },
     /// The machine, its driver or entc's own files stand in the way. The machine is as it was: exit code 3
-    /// of a command that changes machines, 1 of the others.
+    /// of a command that changes machines, 4 where it was half way, and 1 of the others.
     World(Vec<Trouble>),
     /// Standard output is closed or full.
     Output(std::io::Error),

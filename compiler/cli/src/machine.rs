@@ -4,15 +4,19 @@
 //! when little is to be said.
 
 mod boards;
+mod half_way;
 mod library;
 mod node;
 mod simulated;
 mod trouble;
 
 pub(crate) use boards::{boards_of, fill, fits};
+pub(crate) use half_way::{HalfWay, half_way};
 pub(crate) use node::{of_plan, this_node};
 pub(crate) use simulated::make_if_missing;
-pub(crate) use trouble::{device, failed, persistence, refusals, stale, store};
+pub(crate) use trouble::{
+    device, failed, failed_step, going_back, persistence, refusals, stale, store, wrong_simulation,
+};
 
 use crate::arguments;
 use crate::exit::Stop;

@@ -217,7 +217,7 @@ fn main() {
     let folders = [("disk", Some(disk.path())), ("memory", memory.as_ref().map(tempfile::TempDir::path))];
     for (place, folder) in folders {
         let Some(folder) = folder else { continue };
-        println!("{place}: a line that waits for it takes {:.3} ms (median), two a step", line(folder));
+        println!("{place}: a line that waits for it takes {:.3} ms (median), one a step", line(folder));
         let cases: [(&str, u32, &[At], &[At]); 4] = [
             ("one instance comes and goes", 1, &[], &[("3g.40gb", 4)]),
             ("seven instances and one in turn", 1, &SEVEN, &[("7g.80gb", 0)]),

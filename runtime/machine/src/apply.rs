@@ -7,7 +7,7 @@ use crate::error::{ApplyError, DeviceError, Refusal};
 use crate::journal::{FORMAT_VERSION, Header, Journal, Transaction, Writer};
 use crate::observed::Observed;
 use crate::preflight::{Allowed, preflight};
-use crate::state::wished;
+use crate::state::{State, wished};
 use crate::store::Locked;
 use crate::target::Target;
 use std::path::PathBuf;
@@ -212,7 +212,19 @@ fn is_done_already(means: &Means<'_>, journal: &Journal) -> Result<Option<Observ
     let observed = header.before.clone();
     let state = wished(journal, &journal.state_on(&observed, &header.target), &observed);
     let is_as_wished = differences(&header.target, &observed, &state).is_empty();
-    Ok((is_as_wished && state == means.store.state()?).then_some(observed))
+    let written = means.store.state()?;
+    if is_as_wished && state != written && without_foreign(&state) == without_foreign(&written) {
+        means.store.write_state(&state)?;
+        return Ok(Some(observed));
+    }
+    Ok((is_as_wished && state == written).then_some(observed))
+}
+
+/// A state without what others had made when it was written: that is only a note of what was seen.
+fn without_foreign(state: &State) -> State {
+    let mut state = state.clone();
+    state.gpus.values_mut().for_each(|gpu| gpu.foreign.clear());
+    state
 }
 
 /// Refuses while an earlier transaction is open.

@@ -173,7 +173,7 @@ fn rights_check(observed: &Observed, rights: Rights) -> Check {
             .to_owned()
     };
     let message = format!("this process may not {}", lacks.join(", nor "));
-    Check { name: "rights".to_owned(), verdict: Verdict::Warning, message, fix: Some(fix) }
+    Check { name: "rights".to_owned(), verdict: Verdict::Problem, message, fix: Some(fix) }
 }
 
 fn gpus_checks(observed: &Observed) -> Vec<Check> {

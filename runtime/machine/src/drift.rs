@@ -4,6 +4,11 @@ use crate::observed::{GpuUuid, Observed, ObservedGpu, ObservedInstance};
 use crate::state::{GpuState, InstanceState, State};
 use serde::{Deserialize, Serialize};
 
+const POWER_LIMIT: &str = "power limit";
+
+/// What entc left where it left nothing.
+const NONE: &str = "none";
+
 /// One thing that is not as entc left it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drift {
@@ -15,6 +20,10 @@ pub struct Drift {
     pub expected: String,
     /// As it is.
     pub found: String,
+    /// Whether applying the same plan again brings it back: not what others made beside ours, nor a power
+    /// limit, which no plan sets.
+    #[serde(default)]
+    pub is_reasserted: bool,
 }
 
 /// All that is not as entc left it, by GPU; empty when nothing is. GPUs that are not in the state are not
@@ -24,7 +33,8 @@ pub fn drift(state: &State, observed: &Observed) -> Vec<Drift> {
     let mut found = Vec::new();
     for (uuid, made) in &state.gpus {
         let mut differs = |field: String, expected: String, is: String| {
-            found.push(Drift { gpu: uuid.clone(), field, expected, found: is });
+            let is_reasserted = field != POWER_LIMIT && !(field.starts_with("instance") && expected == NONE);
+            found.push(Drift { gpu: uuid.clone(), field, expected, found: is, is_reasserted });
         };
         match observed.gpu(uuid) {
             None => {
@@ -62,7 +72,7 @@ fn modes(made: &GpuState, gpu: &ObservedGpu, differs: &mut impl FnMut(String, St
     if let Some(wanted) = made.power_limit_mw.filter(|wanted| gpu.power_limit_mw != Some(*wanted)) {
         let watts = |milliwatts: u32| format!("{} W", f64::from(milliwatts) / 1000.0);
         differs(
-            "power limit".to_owned(),
+            POWER_LIMIT.to_owned(),
             watts(wanted),
             gpu.power_limit_mw.map_or("unknown".to_owned(), watts),
         );
@@ -98,10 +108,11 @@ fn instances(
         };
         differs(field(ours.start), wanted, is);
     }
-    // What lies over one of ours was named with it.
+    // What lies over one of ours was named with it; what was there when entc looked last is no drift.
     for other in &gpu.instances {
-        if !made.instances.iter().any(|ours| ours.is_at(other) || overlaps(ours, other)) {
-            differs(field(other.start), "none".to_owned(), format!("{}, not entc's", other.profile));
+        let is_known = made.foreign.iter().any(|known| known.is_at(other));
+        if !is_known && !made.instances.iter().any(|ours| ours.is_at(other) || overlaps(ours, other)) {
+            differs(field(other.start), NONE.to_owned(), format!("{}, not entc's", other.profile));
         }
     }
     for other in &gpu.unplaced {

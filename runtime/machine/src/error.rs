@@ -30,6 +30,8 @@ pub enum DeviceErrorKind {
     MissingSymbol,
     /// What was asked for did not come about, although the driver reported success.
     NotVerified,
+    /// Somebody else made it since the machine was read: it is not ours.
+    AlreadyThere,
     /// Any other return code of NVML.
     Other(u32),
 }
@@ -63,6 +65,7 @@ impl DeviceErrorKind {
             Self::Timeout => "timeout",
             Self::MissingSymbol => "missing-symbol",
             Self::NotVerified => "not-verified",
+            Self::AlreadyThere => "already-there",
             Self::Other(_) => "driver-error",
         }
     }
@@ -80,6 +83,7 @@ impl DeviceErrorKind {
             Self::NotFound => "the driver does not know it".to_owned(),
             Self::Timeout => "the driver did not answer in time".to_owned(),
             Self::MissingSymbol => "the driver's library has no such call; it is too old".to_owned(),
+            Self::AlreadyThere => "somebody else has made it meanwhile".to_owned(),
             Self::NotVerified => "the driver reported success, but reading back shows otherwise".to_owned(),
             Self::Other(code) => match code_in_words(code) {
                 Some(words) => format!("NVML returned code {code}, {words}"),
@@ -196,6 +200,16 @@ pub enum StoreError {
         /// Ours.
         read: &'static str,
     },
+    /// The state is gone, and the last journal says that there was something in it.
+    #[error("`{}` is missing, although the last {transaction} ended with something of entc's on this machine", .path.display())]
+    Missing {
+        /// The state's file.
+        path: PathBuf,
+        /// The last journal.
+        journal: PathBuf,
+        /// What it was for, as a word.
+        transaction: &'static str,
+    },
     /// Another entc is at work on this machine.
     #[error("another entc is at work: pid {pid}, `{command}`")]
     Locked {
@@ -251,6 +265,7 @@ impl StoreError {
             Self::Io { .. } => "cannot-write",
             Self::Damaged { .. } => "damaged",
             Self::Newer { .. } => "newer-format",
+            Self::Missing { .. } => "state-missing",
             Self::Locked { .. } => "locked",
         }
     }
@@ -284,6 +299,14 @@ impl StoreError {
                 )
             }
             Self::Newer { .. } => "use the entc that wrote it, or a newer one".to_owned(),
+            Self::Missing { journal, .. } => {
+                let journal = journal.display();
+                format!(
+                    "restore it from a copy, or go back to before with `entc rollback`, which needs only the \
+                     journal; to forget it, move the journal away with `mv {journal} {journal}.old`: entc then \
+                     takes what is on the machine as foreign, and `entc import` adopts it"
+                )
+            }
             Self::Locked { .. } => "wait until it has ended, or wait for it with `--lock-timeout`".to_owned(),
         }
     }

@@ -95,6 +95,19 @@ pub enum Entry {
         /// The steps from here: those that the indices after this line count.
         changes: Changes,
     },
+    /// An instance that was not ours was made so in the middle, because it stood in the way.
+    Adopted {
+        /// Its GPU.
+        gpu: GpuUuid,
+        /// Its profile.
+        profile: String,
+        /// First memory slice.
+        start: u32,
+        /// Memory slices.
+        size: u32,
+        /// The boot it was there in.
+        boot_id: String,
+    },
     /// The transaction is over.
     End {
         /// How.
@@ -181,7 +194,7 @@ impl Journal {
         self.entries.iter().rev().find_map(|entry| match entry {
             Entry::Intent { what, .. } => Some(Some(what)),
             Entry::Outcome { .. } => Some(None),
-            Entry::Continued { .. } | Entry::End { .. } => None,
+            Entry::Continued { .. } | Entry::Adopted { .. } | Entry::End { .. } => None,
         })?
     }
 
@@ -211,7 +224,7 @@ impl Journal {
         let continued = self.entries.iter().flat_map(|entry| match entry {
             Entry::Continued { changes, .. } => changes.steps.as_slice(),
             Entry::Intent { what, .. } => std::slice::from_ref(what),
-            Entry::Outcome { .. } | Entry::End { .. } => &[],
+            Entry::Outcome { .. } | Entry::Adopted { .. } | Entry::End { .. } => &[],
         });
         self.header.changes.steps.iter().chain(continued)
     }
@@ -231,9 +244,11 @@ impl Journal {
     pub(crate) fn last_forward(&self) -> &Changes {
         let last = self.entries.iter().rev().find_map(|entry| match entry {
             Entry::Continued { is_inverse: false, changes, .. } => Some(changes),
-            Entry::Continued { .. } | Entry::Intent { .. } | Entry::Outcome { .. } | Entry::End { .. } => {
-                None
-            }
+            Entry::Continued { .. }
+            | Entry::Intent { .. }
+            | Entry::Outcome { .. }
+            | Entry::Adopted { .. }
+            | Entry::End { .. } => None,
         });
         last.unwrap_or(&self.header.changes)
     }

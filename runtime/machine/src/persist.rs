@@ -26,6 +26,13 @@ pub enum PersistError {
     /// There is no systemd here.
     #[error("this system has no `systemctl`; the unit is `{}`, and nothing starts it", .0.display())]
     NoSystemd(PathBuf),
+    /// There is one, but it was not booted with: in a container, or under another init.
+    #[error(
+        "this system was not booted with systemd; the unit is `{}`, and nothing starts it until \
+         `systemctl enable {UNIT}` is run under systemd",
+        .0.display()
+    )]
+    NotBooted(PathBuf),
     /// systemctl refused.
     #[error("`{command}` failed: {reason}")]
     Systemctl {
@@ -154,7 +161,7 @@ fn removed(folder: &Path, name: &str) -> Result<bool, PersistError> {
     }
     match systemctl(&path, &["disable", name]) {
         // Where there is no systemd nothing can be enabled.
-        Ok(()) | Err(PersistError::NoSystemd(_)) => {}
+        Ok(()) | Err(PersistError::NoSystemd(_) | PersistError::NotBooted(_)) => {}
         Err(error) => return Err(error),
     }
     std::fs::remove_file(&path).map_err(|source| PersistError::Io {
@@ -163,18 +170,22 @@ fn removed(folder: &Path, name: &str) -> Result<bool, PersistError> {
         source,
     })?;
     match systemctl(&path, &["daemon-reload"]) {
-        Ok(()) | Err(PersistError::NoSystemd(_)) => Ok(true),
+        Ok(()) | Err(PersistError::NoSystemd(_) | PersistError::NotBooted(_)) => Ok(true),
         Err(error) => Err(error),
     }
 }
 
 fn systemctl(unit: &Path, arguments: &[&str]) -> Result<(), PersistError> {
     let command = || format!("systemctl {}", arguments.join(" "));
-    let output = Command::new("systemctl").args(arguments).output();
+    let output = Command::new("systemctl").args(arguments).env("LC_ALL", "C").output();
     match output {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => {
             let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            // systemd's own words (when sd_booted(3) says no), in the C locale that is asked for.
+            if reason.contains("not been booted with systemd") {
+                return Err(PersistError::NotBooted(unit.to_path_buf()));
+            }
             let reason = if reason.is_empty() { output.status.to_string() } else { reason };
             Err(PersistError::Systemctl { command: command(), reason })
         }

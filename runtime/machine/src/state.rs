@@ -41,6 +41,9 @@ pub struct GpuState {
     pub boot_id: String,
     /// Our instances, by start.
     pub instances: Vec<InstanceState>,
+    /// The instances of others when we last made it so, by start: that they are there is no drift.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign: Vec<InstanceState>,
     /// The services that have the board whole or share it by MPS; empty under MIG.
     #[serde(default)]
     pub services: Vec<String>,
@@ -52,7 +55,7 @@ pub struct GpuState {
     /// The persistence mode that we set; `None`: none.
     #[serde(default)]
     pub persistence: Option<bool>,
-    /// The power management limit that we set (mW); `None`: none.
+    /// The power management limit that we set, or found when we made it so (mW); `None`: not known.
     #[serde(default)]
     pub power_limit_mw: Option<u32>,
     /// As it was before entc first changed it; what `entc destroy` restores. `None`: never changed.

@@ -4,11 +4,11 @@
 //! Reading needs no lock: files are replaced by rename, so that a reader sees the old one or the new one.
 
 use crate::error::StoreError;
-use crate::journal::Journal;
+use crate::journal::{Ending, Journal, Transaction};
 use crate::state::{FORMAT_VERSION, State};
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -60,8 +60,13 @@ impl Store {
     /// # Errors
     /// When it cannot be created.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        let created = DirBuilder::new().recursive(true).mode(0o755).create(folder);
-        created.map_err(io("create", folder))?;
+        if !folder.is_dir() {
+            let created = DirBuilder::new().recursive(true).mode(0o755).create(folder);
+            // Whatever the umask of whoever came first takes away; a folder of somebody else's stays as it is.
+            let readable =
+                created.and_then(|()| std::fs::set_permissions(folder, Permissions::from_mode(0o755)));
+            readable.map_err(io("create", folder))?;
+        }
         Ok(Self::at(folder))
     }
 
@@ -126,17 +131,35 @@ impl Store {
         Ok(Locked { store: self.clone(), lock: file })
     }
 
-    /// The state; that of an untouched machine when there is none.
+    /// The state; that of an untouched machine when there is none and none was written.
     ///
     /// # Errors
-    /// When it cannot be read, is damaged, or is of a newer format.
+    /// When it cannot be read, is damaged, is of a newer format, or is gone.
     pub fn state(&self) -> Result<State, StoreError> {
         let path = self.state_path();
-        let Some(bytes) = read(&path)? else { return Ok(State::default()) };
+        let Some(bytes) = read(&path)? else { return self.none(path) };
         let value: serde_json::Value =
             serde_json::from_slice(&bytes).map_err(|error| damaged(&path, error.to_string()))?;
         check_format(&path, value.get("format_version"), FORMAT_VERSION)?;
         serde_json::from_value(value).map_err(|error| damaged(&path, error.to_string()))
+    }
+
+    /// The state of a machine without a file of it: the file is written before a journal ends, so an ended
+    /// one that left something of ours says that it was lost.
+    fn none(&self, path: PathBuf) -> Result<State, StoreError> {
+        // A journal that cannot be read is told by whoever goes by it.
+        let Ok(Some(journal)) = self.journal() else { return Ok(State::default()) };
+        let header = &journal.header;
+        let is_something = match journal.ending() {
+            None => false,
+            Some(Ending::RolledBack) => !header.state_before.gpus.is_empty(),
+            Some(Ending::Done) => header.transaction != Transaction::Destroy,
+        };
+        if is_something {
+            let transaction = header.transaction.word();
+            return Err(StoreError::Missing { path, journal: journal.path, transaction });
+        }
+        Ok(State::default())
     }
 
     /// The last journal, open or ended; `None` when there was no transaction yet.
@@ -207,7 +230,8 @@ pub(crate) fn beside(path: &Path) -> PathBuf {
 pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(path);
     let mut file = opened.map_err(io("create", path))?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let readable = file.set_permissions(Permissions::from_mode(0o644));
+    let written = readable.and_then(|()| file.write_all(bytes)).and_then(|()| file.sync_all());
     written.map_err(|source| {
         let _ = std::fs::remove_file(path);
         io("write", path)(source)

@@ -111,6 +111,8 @@ fn holders_are_named_with_pid_and_instance() {
 fn missing_rights_are_said_with_what_they_are_for() {
     let of = |rights| ailment(&with(Machine::Readable(Box::new(machine(a100())), rights)));
     let none = of(Rights { modes: false, instances: false, clocks: false });
+    // An apply would be refused.
+    assert_eq!(none.verdict, Verdict::Problem);
     assert!(none.message.contains("modes") && none.message.contains("clocks"), "{}", none.message);
     assert!(none.fix.unwrap().contains("/proc/driver/nvidia/capabilities/mig/config"));
     let delegated = of(Rights { modes: false, instances: true, clocks: false });

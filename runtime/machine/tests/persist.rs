@@ -100,6 +100,19 @@ fn without_systemd_it_is_said_that_nothing_starts_the_unit() {
 }
 
 #[test]
+fn where_systemd_does_not_run_the_unit_is_written_and_removed() {
+    // What systemctl says in a container.
+    let said_so = "System has not been booted with systemd as init system (PID 1). Can not operate.";
+    let (folder, units) = system(Some(&format!("echo '{said_so}' >&2; exit 1")));
+    let words = said(folder.path(), "install");
+    assert!(words.contains("not booted with systemd") && words.contains(units.to_str().unwrap()), "{words}");
+    assert!(words.contains(&format!("systemctl enable {UNIT}")), "{words}");
+    assert!(units.join(UNIT).exists());
+    assert_eq!(said(folder.path(), "remove"), "true");
+    assert!(!units.join(UNIT).exists());
+}
+
+#[test]
 fn what_systemctl_refuses_is_told_in_its_words() {
     let (folder, units) = system(Some("echo 'Access denied' >&2; exit 4"));
     assert_eq!(said(folder.path(), "install"), "`systemctl daemon-reload` failed: Access denied");

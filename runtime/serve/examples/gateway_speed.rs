@@ -101,7 +101,7 @@ fn deployment() -> Deployment {
 fn serve(folder: &Path, port: u16, threads: usize) {
     let mut options = Options::new(folder.join("workers"));
     options.http = Some(SocketAddr::from(([127, 0, 0, 1], port)));
-    options.grpc = None;
+    options.grpc = Some(SocketAddr::from(([127, 0, 0, 1], port + 1000)));
     options.metrics = None;
     options.threads = threads;
     let handle = Gateway::start(&deployment(), options).unwrap();

@@ -251,8 +251,8 @@ impl Handle {
         if let Some(thread) = self.thread.take() {
             // Joining fails only if it panicked, and then it has ended as well.
             let _ = thread.join();
+            let _ = std::fs::remove_file(&self.addresses.workers);
         }
-        let _ = std::fs::remove_file(&self.addresses.workers);
     }
 }
 

@@ -244,13 +244,15 @@ async fn serve(
     supervisor.fleet.start(supervisor.launch.programs(&deployment));
     let answering = tokio::spawn(control::answer(Arc::clone(&supervisor), control));
     started(&addresses);
-    let patience = tokio::select! {
-        _ = terminate.recv() => supervisor.settings.drain,
-        _ = interrupt.recv() => supervisor.settings.drain,
-        asked = is_ending.wait_for(Option::is_some) => asked.ok().and_then(|p| *p).unwrap_or_default(),
+    let (patience, why) = tokio::select! {
+        _ = terminate.recv() => (supervisor.settings.drain, "SIGTERM"),
+        _ = interrupt.recv() => (supervisor.settings.drain, "SIGINT"),
+        asked = is_ending.wait_for(Option::is_some) => {
+            (asked.ok().and_then(|p| *p).unwrap_or_default(), "asked to")
+        }
     };
     *supervisor.phase.lock() = Phase::Draining;
-    log.line("ends");
+    log.line(format_args!("ends: {why}"));
     // Nobody changes the deployment while it ends.
     let _turn = supervisor.changing.lock().await;
     let left = tokio::select! {

@@ -68,8 +68,10 @@ fn the_gateways_batches_are_the_simulated_ones() {
             let batches = sizes.iter().sum::<u64>() as f64;
             for (k, (ours, theirs)) in sizes.iter().zip(&simulated.batch_sizes).enumerate() {
                 let ours = *ours as f64 / batches;
-                // Nanoseconds here, floating point there: a tie may fall otherwise once in a while.
-                assert!((ours - theirs).abs() < 2e-3, "batches of {}: {ours} and {theirs}", k + 1);
+                // Time is in nanoseconds here and in floating point there. Bursts of gamma arrivals have
+                // gaps of less than one, and such a tie falls otherwise.
+                let tolerance = if arrivals == Arrivals::Poisson { 1e-9 } else { 5e-3 };
+                assert!((ours - theirs).abs() < tolerance, "batches of {}: {ours} and {theirs}", k + 1);
             }
             latencies.sort_by(f64::total_cmp);
             for p in [0.5, 0.99] {

@@ -92,28 +92,34 @@ pub(super) fn run(arguments: &Destroy, terminal: &Terminal) -> Result<Exit, Stop
         };
         apply(means, &request)
     });
-    Ok(if exit == Exit::Done { unpersisted(arguments, terminal) } else { exit })
+    if exit == Exit::Done {
+        remove_unit(arguments, terminal);
+    }
+    Ok(exit)
 }
 
-/// Removes the unit that would apply the plan again.
-fn unpersisted(arguments: &Destroy, terminal: &Terminal) -> Exit {
+/// Removes the unit that would apply the plan again. The machine is given back whether or not that works, and
+/// a unit that is left finds no plan to apply.
+fn remove_unit(arguments: &Destroy, terminal: &Terminal) {
     match persist::remove(&arguments.unit_dir) {
-        Ok(false) => Exit::Done,
+        Ok(false) => {}
         Ok(true) => {
             if terminal.verbosity > Verbosity::Quiet {
                 let unit = arguments.unit_dir.join(persist::UNIT);
                 terminal.message(&format!("removed {}\n", unit.display()));
             }
-            Exit::Done
         }
         Err(error) => {
             let trouble = crate::exit::Trouble::new(
                 "not-removed",
-                format!("the unit that applies the plan after a boot is still there: {error}"),
-                format!("remove `{}` as root", arguments.unit_dir.join(persist::UNIT).display()),
+                format!("the machine is given back, but its unit is not wholly gone: {error}"),
+                format!(
+                    "as root `systemctl disable {}`, then remove `{}`; at a boot it finds no plan and does nothing",
+                    persist::UNIT,
+                    arguments.unit_dir.join(persist::UNIT).display()
+                ),
             );
-            terminal.message(&super::told(&trouble));
-            Exit::Wrong
+            super::warn(&trouble, terminal);
         }
     }
 }

@@ -16,7 +16,16 @@ pub(super) fn run(arguments: &Doctor, terminal: &Terminal) -> Result<Exit, Stop>
     crate::bug::processing("machine");
     let driver = Driver::open(&library);
     crate::terminal::error_line(&format!("nvml: {}", machine::told(&library)));
-    let mut checks = examine(&collect(driver.as_ref()));
+    let wrong = driver.as_ref().err().and_then(|error| machine::wrong_simulation(&library, error));
+    let mut checks = match wrong {
+        Some(trouble) => vec![Check {
+            name: "library".to_owned(),
+            verdict: Verdict::Problem,
+            message: trouble.message,
+            fix: Some(trouble.help),
+        }],
+        None => examine(&collect(driver.as_ref())),
+    };
     checks.push(own_files(arguments, &library));
     let is_ready = checks.iter().all(|check| check.verdict != Verdict::Problem);
     let findings =

@@ -29,6 +29,7 @@ pub(super) fn run(arguments: &Drift, terminal: &Terminal) -> Result<Exit, Stop> 
         field: one.field,
         expected: one.expected,
         found: one.found,
+        is_reasserted: one.is_reasserted,
     };
     let report = DriftReport {
         format_version: FORMAT_VERSION,

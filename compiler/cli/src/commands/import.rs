@@ -10,7 +10,7 @@ use crate::render::line::{Line, Role, page};
 use crate::report::machine::{FORMAT_VERSION, ImportReport, instances};
 use crate::terminal::Terminal;
 use ent_machine::apply::Means;
-use ent_machine::import::{foreign, import};
+use ent_machine::import::{foreign, import, in_the_way};
 use ent_machine::preflight::Allowed;
 
 /// Takes foreign instances over.
@@ -23,8 +23,13 @@ pub(super) fn run(arguments: &Import, terminal: &Terminal) -> Result<Exit, Stop>
     };
     let folder = machine::state_folder(&arguments.machine, &machine.library);
     let store = locked(&folder, arguments.lock_timeout)?;
-    let state = store.state().map_err(|error| machine::store(&error))?;
-    let found = foreign(&state, &observed, gpus.as_deref());
+    let found = match store.journal().map_err(|error| machine::store(&error))? {
+        Some(journal) if journal.is_open() => in_the_way(&journal, &observed, gpus.as_deref()),
+        _ => {
+            let state = store.state().map_err(|error| machine::store(&error))?;
+            foreign(&state, &observed, gpus.as_deref())
+        }
+    };
     let (report, result) = import(
         &mut Means {
             driver: &machine.driver,

@@ -61,9 +61,7 @@ pub(super) fn last(store: &Store) -> Result<(CheckedPlan, String), Stop> {
 
 /// Mean and base power of each board (W), by index, as the plan that holds predicts; nothing where none does. It
 /// is looked at often, and not checked.
-pub(super) fn predicted_watts(
-    folder: &std::path::Path,
-) -> std::collections::BTreeMap<u32, [Option<f64>; 2]> {
+pub(super) fn predicted_watts(folder: &std::path::Path) -> std::collections::BTreeMap<u32, [Option<f64>; 2]> {
     let store = Store::at(folder);
     let Some(node) = store.state().ok().and_then(|state| state.node) else { return Default::default() };
     let read = std::fs::read(store.plan_path()).ok();

@@ -25,7 +25,9 @@ pub(super) fn run(arguments: &Rollback, terminal: &Terminal) -> Result<Exit, Sto
         serving.without_ours(&mut observed);
         Some(serving)
     };
-    let state = store.state().map_err(|error| machine::store(&error))?;
+    // The way back needs only the journal; a state that is gone or damaged takes the services' names from
+    // what is shown, no more.
+    let state = store.state().unwrap_or_default();
     let (changes, notes) =
         rollback::preview(&store, &observed).map_err(|error| Stop::World(machine::failed(&error)))?;
     let shown = Shown {

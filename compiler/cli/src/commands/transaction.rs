@@ -26,6 +26,7 @@ pub(super) fn locked(folder: &Path, patience: Duration) -> Result<Locked, Stop> 
     let command: Vec<String> = std::env::args().collect();
     Store::open(folder)
         .and_then(|store| store.lock(&command.join(" "), patience))
+        .inspect(|store| crate::interrupt::has_locked(store))
         .map_err(|error| machine::store(&error).into())
 }
 
@@ -121,17 +122,20 @@ impl Run<'_> {
     ) -> Exit {
         crate::bug::processing("journal");
         let mut teller = Teller::new(self.change.format, terminal, n_steps);
-        crate::interrupt::is_changing(Some(self.store.folder().join("journal.jsonl").display().to_string()));
+        crate::interrupt::begins();
         let (report, result) = work(&mut Means {
             driver: &self.machine.driver,
             store: self.store,
             allowed: Allowed { reset: self.change.allow_reset },
             is_privileged: self.machine.driver.is_privileged(),
             keep_going: self.change.keep_going,
-            is_interrupted: &crate::interrupt::is_interrupted,
-            tell: &mut |event| teller.tell(&event),
+            is_interrupted: &crate::interrupt::is_transaction_interrupted,
+            tell: &mut |event| {
+                crate::interrupt::happens(&event);
+                teller.tell(&event);
+            },
         });
-        crate::interrupt::is_changing(None);
+        crate::interrupt::is_over();
         teller.finish();
         let after = then(report.outcome);
         self.conclude(&report, result.err().as_ref(), &after, terminal)
@@ -280,6 +284,6 @@ fn json_event(event: &Event<'_>) -> What {
             error: error.map(|error| ShownTrouble::from(&machine::device(error))),
         },
         Event::Verifying => What::Verifying,
-        Event::GoingBack { reason } => What::GoingBack { reason: reason.to_string() },
+        Event::GoingBack { reason } => What::GoingBack { reason: machine::going_back(reason) },
     }
 }

@@ -12,6 +12,9 @@ const SIMULATED: &str = "libent_nvml_sim.so";
 /// The worker's file.
 const WORKER: &str = "ent-worker";
 
+/// The name of the call that no other library has, as a library lists it: between zeros.
+const MARK: &[u8] = b"\0entcSimIsSimulated\0";
+
 /// Names the folder of entc's own libraries.
 const FOLDER: &str = "ENTC_LIBDIR";
 
@@ -61,17 +64,25 @@ fn default_folder(state_home: Option<OsString>, home: Option<OsString>) -> Optio
 
 /// Finds the simulated library.
 fn find() -> Result<PathBuf, Stop> {
-    let folders = folders(std::env::var_os(FOLDER), std::env::current_exe().ok().as_deref());
-    let mut all = folders.iter().map(|folder| folder.join(SIMULATED));
-    all.find(|file| file.is_file()).ok_or_else(|| {
-        let looked: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-        Trouble::new(
-            "no-library",
-            format!("the simulated library {SIMULATED} is not in {}", looked.join(", ")),
-            format!("build it with `cargo build --release -p ent-nvml-sim`, or name its folder in {FOLDER}"),
-        )
-        .into()
-    })
+    first_of(&folders(std::env::var_os(FOLDER), std::env::current_exe().ok().as_deref()))
+}
+
+/// The first file of that name that is the simulated library; one that only has its name is passed over.
+fn first_of(folders: &[PathBuf]) -> Result<PathBuf, Stop> {
+    let mut tried = Vec::new();
+    for file in folders.iter().map(|folder| folder.join(SIMULATED)) {
+        match std::fs::read(&file) {
+            Ok(bytes) if bytes.windows(MARK.len()).any(|part| part == MARK) => return Ok(file),
+            Ok(_) => tried.push(format!("{}: is another library, or of an older entc", file.display())),
+            Err(error) => tried.push(format!("{}: {}", file.display(), crate::write::reason(&error))),
+        }
+    }
+    Err(Trouble::new(
+        "no-library",
+        format!("the simulated library is in none of these places: {}", tried.join("; ")),
+        format!("build it with `cargo build --release -p ent-nvml-sim`, or name its folder in {FOLDER}"),
+    )
+    .into())
 }
 
 /// Finds the worker's executable, in the folders of libraries too: a package that has its own folder of
@@ -120,6 +131,25 @@ mod tests {
         assert_eq!(of("relative", "/home/a").as_deref(), Some("/home/a/.local/state/entc/simulated"));
         assert_eq!(of("", "").as_deref(), None);
         assert_eq!(default_folder(None, None), None);
+    }
+
+    #[test]
+    fn a_file_that_only_has_the_name_is_passed_over_and_told_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |name: &str, bytes: &[u8]| {
+            let folder = folder.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join(SIMULATED), bytes).unwrap();
+            folder
+        };
+        let (other, own) = (of("other", b"nvmlInit_v2"), of("own", &[b"nvmlInit_v2", MARK].concat()));
+        let none = folder.path().join("none");
+        let found = first_of(&[none.clone(), other.clone(), own.clone()]).unwrap();
+        assert_eq!(found, own.join(SIMULATED));
+        let Err(Stop::World(troubles)) = first_of(&[none, other]) else { panic!() };
+        let message = &troubles[0].message;
+        assert!(message.contains("none/lib") && message.contains("no such file"), "{message}");
+        assert!(message.contains("other/lib") && message.contains("another library"), "{message}");
     }
 
     #[test]

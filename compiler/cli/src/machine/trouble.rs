@@ -2,11 +2,17 @@
 
 use crate::exit::{Stop, Trouble};
 use ent_machine::Library;
+use ent_machine::changes::Step;
 use ent_machine::error::{ApplyError, DeviceError, DeviceErrorKind, OpenError, Refusal, Stale, StoreError};
 use ent_machine::persist::PersistError;
+use ent_nvml_sim::description::{DescriptionError, FILE};
+use ent_nvml_sim::store::{Store as Simulated, StoreError as SimulationError};
 
 /// Why a library cannot be opened.
 pub(super) fn not_open(library: &Library, error: &OpenError) -> Stop {
+    if let Some(trouble) = wrong_simulation(library, error) {
+        return trouble.into();
+    }
     let elsewhere = "try it on a simulated machine with `--nvml simulated`";
     let (code, help) = match (error, library) {
         (OpenError::NoLibrary(_), Library::System) => (
@@ -38,6 +44,32 @@ pub(super) fn not_open(library: &Library, error: &OpenError) -> Stop {
     Trouble::new(code, error.to_string(), help).into()
 }
 
+/// What is wrong with the files of a simulated machine, which its library can only say in NVML's words.
+pub(crate) fn wrong_simulation(library: &Library, error: &OpenError) -> Option<Trouble> {
+    let (Library::Simulated { state, .. }, OpenError::NoDriver { .. }) = (library, error) else {
+        return None;
+    };
+    let file = state.join(FILE);
+    let error = Simulated::open(state).err()?;
+    let path = file.display();
+    let malformed = |error: &SimulationError| {
+        let SimulationError::Description(DescriptionError::Malformed { line, message }) = error else {
+            return None;
+        };
+        Some(format!("{path}:{line}: {message}"))
+    };
+    let mut message =
+        malformed(&error).unwrap_or_else(|| error.to_string().replacen(FILE, &path.to_string(), 1));
+    if let Some(source) = std::error::Error::source(&error) {
+        message.push_str(&format!(": {source}"));
+    }
+    Some(Trouble::new(
+        "wrong-simulated-machine",
+        message,
+        "mend that file, or name another folder with `--sim-state DIR`; an empty one becomes a new machine",
+    ))
+}
+
 /// What the driver refused.
 pub(crate) fn device(error: &DeviceError) -> Trouble {
     let call = if error.call.is_empty() { String::new() } else { format!(" ({})", error.call) };
@@ -54,10 +86,17 @@ fn advice(kind: DeviceErrorKind) -> &'static str {
             "see what board and driver can do with `entc doctor`"
         }
         DeviceErrorKind::InsufficientResources => "see what is on the board with `entc observe`",
-        DeviceErrorKind::ResetRequired => "reset the board when nothing runs on it, or reboot",
+        DeviceErrorKind::ResetRequired => {
+            "reset the board when nothing runs on it, or reboot. A board that is passed through to a VM changes \
+             its mode only with a reboot of the VM: set it with `nvidia-smi -mig 1` (or `-mig 0`), reboot, then \
+             apply"
+        }
         DeviceErrorKind::Lost => "reboot the machine; a board that is lost again is broken",
         DeviceErrorKind::NotFound => "see what is there now with `entc observe`",
         DeviceErrorKind::Timeout => "try again; a driver that stays silent needs a reboot",
+        DeviceErrorKind::AlreadyThere => {
+            "see who else works on the machine, and try again when they are done"
+        }
         DeviceErrorKind::NotVerified => "see what is there now with `entc observe`, and report it",
         DeviceErrorKind::Other(_) => "see the driver's own log with `dmesg`",
     }
@@ -79,9 +118,30 @@ pub(crate) fn store(error: &StoreError) -> Trouble {
              `entc import` takes it over",
         ),
         StoreError::Newer { .. } => ("newer-state", "use the entc that wrote it, or a newer one"),
+        StoreError::Missing { .. } => return Trouble::new("state-missing", error.to_string(), error.help()),
         StoreError::Locked { .. } => ("locked", "wait for it, for example with `--lock-timeout 5m`"),
     };
     Trouble::new(code, error.to_string(), help)
+}
+
+/// What step failed and why, in one sentence. The driver's error names the step again, with what became of
+/// it behind, in brackets.
+pub(crate) fn failed_step(step: &Step, error: &DeviceError) -> String {
+    let operation = step.operation.to_string();
+    let then = match error.operation.strip_prefix(&operation).map(str::trim) {
+        Some("") => String::new(),
+        Some(more) => {
+            let more = more.strip_prefix('(').and_then(|more| more.strip_suffix(')')).unwrap_or(more);
+            format!("; {more}")
+        }
+        None => format!("; {}", error.operation),
+    };
+    format!("gpu {}: {operation}: {}{then}", step.index, error.kind.words())
+}
+
+/// Why a transaction goes back, in one sentence.
+pub(crate) fn going_back(error: &ApplyError) -> String {
+    if let ApplyError::Step { step, source } = error { failed_step(step, source) } else { error.to_string() }
 }
 
 /// What preflight or the diff refused. Their messages name the GPU.
@@ -109,7 +169,7 @@ pub(crate) fn failed(error: &ApplyError) -> Vec<Trouble> {
         ApplyError::Refused(all) => refusals(all),
         ApplyError::Step { step, source } => {
             let mut trouble = device(source);
-            trouble.message = format!("gpu {}: {}: {}", step.index, step.operation, trouble.message);
+            trouble.message = format!("{} ({})", failed_step(step, source), source.call);
             vec![trouble]
         }
         ApplyError::Device(error) => vec![device(error)],

@@ -33,7 +33,12 @@ pub(crate) fn drift(report: &DriftReport, observed: &Observed, state: &State, ca
         };
         let rows: Vec<Vec<Line>> = report.drift.iter().map(row).collect();
         lines.extend(table(&columns, &rows, canvas.width, 2, canvas.symbols));
-        let help = "  help: bring it back with `entc apply --reassert`, or plan for the machine as it is";
+        let help = if report.drift.iter().any(|one| one.is_reasserted) {
+            "  help: bring it back with `entc apply --reassert`, or plan for the machine as it is"
+        } else {
+            "  help: applying again would change nothing of it: ask whoever made it, adopt instances with \
+             `entc import`, or give the machine back with `entc destroy`"
+        };
         lines.extend(Line::of(Role::Faint, help).wrapped(canvas.width, 8));
     }
     page(&lines.into_iter().flat_map(|line| line.wrapped(canvas.width, 2)).collect::<Vec<_>>(), canvas.color)

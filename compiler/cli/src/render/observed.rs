@@ -7,9 +7,8 @@ use super::table::{Column, table};
 use ent_machine::observed::{Holder, Observed, ObservedGpu, ObservedInstance};
 use ent_machine::state::{Ours, State};
 
-/// Draws a machine. What is ours is what `state` remembers and is still there.
-pub(crate) fn observed(observed: &Observed, state: &State, canvas: &Canvas) -> String {
-    let ours = state.on(observed).ours();
+/// Draws a machine. What is ours is what `state` remembers and is still there; without a state nobody knows.
+pub(crate) fn observed(observed: &Observed, state: Option<&State>, canvas: &Canvas) -> String {
     let kind = if observed.is_simulated { "simulated machine" } else { "machine" };
     let heading = Line::of(Role::Heading, format!("{kind}, driver {}", observed.driver_version))
         .and(Role::Faint, format!("  ({})", counted(observed.gpus.len(), "GPU")));
@@ -24,7 +23,7 @@ pub(crate) fn observed(observed: &Observed, state: &State, canvas: &Canvas) -> S
     if has_instances {
         lines.push(Line::new());
         lines.push(Line::of(Role::Heading, "instances"));
-        lines.extend(instances(observed, state, &ours, canvas));
+        lines.extend(instances(observed, state, canvas));
     }
     for gpu in observed.gpus.iter().filter(|gpu| !gpu.unplaced.is_empty()) {
         let n = counted(gpu.unplaced.len(), "instance");
@@ -109,7 +108,8 @@ pub(crate) fn holders(holders: &[&Holder]) -> Line {
     Line::plain(words.join(", "))
 }
 
-fn instances(observed: &Observed, state: &State, ours: &Ours, canvas: &Canvas) -> Vec<Line> {
+fn instances(observed: &Observed, state: Option<&State>, canvas: &Canvas) -> Vec<Line> {
+    let known = state.map(|state| (state, state.on(observed).ours()));
     let mut columns = vec![
         Column::word("gpu"),
         Column::word("profile"),
@@ -123,7 +123,7 @@ fn instances(observed: &Observed, state: &State, ours: &Ours, canvas: &Canvas) -
         .gpus
         .iter()
         .flat_map(|gpu| gpu.instances.iter().map(move |instance| (gpu, instance)))
-        .map(|(gpu, instance)| instance_row(gpu, instance, state, ours, canvas))
+        .map(|(gpu, instance)| instance_row(gpu, instance, known.as_ref(), canvas))
         .collect();
     without_empty_last(&mut columns, &mut rows);
     table(&columns, &rows, canvas.width, 2, canvas.symbols)
@@ -132,14 +132,13 @@ fn instances(observed: &Observed, state: &State, ours: &Ours, canvas: &Canvas) -
 fn instance_row(
     gpu: &ObservedGpu,
     instance: &ObservedInstance,
-    state: &State,
-    ours: &Ours,
+    known: Option<&(&State, Ours)>,
     canvas: &Canvas,
 ) -> Vec<Line> {
     let key = (gpu.uuid.clone(), instance.start, instance.size, instance.profile.clone());
-    let is_ours = ours.contains(&key);
-    let known = state.gpus.get(&gpu.uuid).filter(|_| is_ours);
-    let service = known
+    let is_ours = known.map(|(_, ours)| ours.contains(&key));
+    let remembered = known.filter(|_| is_ours == Some(true)).and_then(|(state, _)| state.gpus.get(&gpu.uuid));
+    let service = remembered
         .and_then(|gpu| gpu.instances.iter().find(|i| i.start == instance.start))
         .and_then(|known| known.service.as_deref())
         .unwrap_or_default();
@@ -160,7 +159,11 @@ fn instance_row(
         Line::plain(gpu.index.to_string()),
         Line::of(Role::Heading, &instance.profile),
         Line::plain(place),
-        if is_ours { Line::of(Role::Good, "ours") } else { Line::of(Role::Warn, "foreign") },
+        match is_ours {
+            Some(true) => Line::of(Role::Good, "ours"),
+            Some(false) => Line::of(Role::Warn, "foreign"),
+            None => Line::of(Role::Warn, "unknown"),
+        },
         Line::of(Role::Name, service),
         device,
         holders(&own),

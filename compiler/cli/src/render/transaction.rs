@@ -15,13 +15,13 @@ pub(crate) fn event(event: &Event<'_>) -> (String, bool) {
             (format!("{number:>digits$}/{of}  {back}gpu {}: {}", step.index, step.operation), false)
         }
         Event::Finished { step, error: Some(error), .. } => {
-            (format!("failed: gpu {}: {}: {error}", step.index, step.operation), true)
+            (format!("failed: {}", crate::machine::failed_step(step, error)), true)
         }
         Event::Finished { step, error: None, .. } => {
             (format!("done: gpu {}: {}", step.index, step.operation), false)
         }
         Event::Verifying => ("reading the machine back".to_owned(), false),
-        Event::GoingBack { reason } => (format!("going back: {reason}"), true),
+        Event::GoingBack { reason } => (format!("going back: {}", crate::machine::going_back(reason)), true),
     }
 }
 

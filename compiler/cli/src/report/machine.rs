@@ -72,10 +72,13 @@ pub(crate) struct Observation<'a> {
     pub(crate) plan: Option<&'a str>,
     /// The node of the plan that this machine is.
     pub(crate) node: Option<&'a str>,
-    /// The instances that are entc's; all others are foreign.
+    /// The instances that are entc's; all others are foreign. Where `warnings` says that entc's own files
+    /// cannot be read, nobody knows.
     pub(crate) ours: Vec<OurInstance>,
     /// The journal of a transaction that was cut off; `null` when there is none.
     pub(crate) open_journal: Option<String>,
+    /// What is wrong with entc's own files.
+    pub(crate) warnings: Vec<Shown>,
 }
 
 /// A step.
@@ -272,6 +275,9 @@ pub(crate) struct Drifted {
     pub(crate) expected: String,
     /// As it is.
     pub(crate) found: String,
+    /// Whether applying the same plan again brings it back; for the advice, not for scripts.
+    #[serde(skip)]
+    pub(crate) is_reasserted: bool,
 }
 
 /// What `entc import --format json` prints.
@@ -466,16 +472,20 @@ impl Event {
         format!("{}\n", serde_json::json!(event))
     }
 
-    /// The last line of a command that never began.
-    pub(crate) fn refused(exit_code: u8, diagnostics: Vec<Shown>) -> String {
+    /// The last line of a command that never began, on a machine that is whole or half way.
+    pub(crate) fn refused(
+        exit_code: u8,
+        open_journal: Option<&std::path::Path>,
+        diagnostics: Vec<Shown>,
+    ) -> String {
         Self::line(What::End {
-            outcome: Left::Unchanged,
+            outcome: if open_journal.is_some() { Left::Open } else { Left::Unchanged },
             exit_code,
             done: Vec::new(),
             failed: Vec::new(),
             not_started: Vec::new(),
             taken_back: Vec::new(),
-            journal: None,
+            journal: open_journal.map(|path| path.display().to_string()),
             notes: Vec::new(),
             diagnostics,
         })

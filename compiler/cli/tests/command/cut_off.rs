@@ -57,9 +57,15 @@ fn a_step_that_fails_is_left_when_asked_and_gone_on_from() {
     for arguments in [&["apply", "a.json", "--allow-reset"][..], &["destroy", "--auto-approve"], &["import"]]
     {
         let (code, _, err) = bench.entc(arguments);
-        assert_eq!(code, 3, "{arguments:?}");
-        assert!(err.contains("error[open-journal]") && err.contains("--resume"), "{arguments:?}: {err}");
+        assert_eq!(code, 4, "{arguments:?}");
+        for words in ["error[open-journal]", "--resume", "half way through an apply", "journal.jsonl"] {
+            assert!(err.contains(words), "{arguments:?}: {words} is missing from {err}");
+        }
+        assert!(!err.contains("nothing was changed"), "{arguments:?}: {err}");
     }
+    let (code, events) = bench.events(&["apply", "a.json", "--allow-reset"]);
+    assert_eq!((code, &events[0]["outcome"], &events[0]["exit_code"]), (4, &json!("open"), &json!(4)));
+    assert_eq!(events[0]["journal"], journal);
     assert_eq!(bench.entc(&["doctor"]).0, 1);
     let (code, out, err) = bench.entc(&["apply", "--resume"]);
     assert_eq!(code, 0, "{err}");
@@ -126,8 +132,8 @@ fn a_torn_journal_is_gone_on_from() {
     // ours, and is not touched.
     std::fs::write(&path, &text[..text.len() - 9]).unwrap();
     let (code, _, err) = bench.entc(&["apply", "--resume"]);
-    assert_eq!(code, 3, "{err}");
-    assert!(err.contains("error[foreign-instance]") && err.contains("nothing was changed"), "{err}");
+    assert_eq!(code, 4, "{err}");
+    assert!(err.contains("error[foreign-instance]") && err.contains("half way through an apply"), "{err}");
     // A line that was cut short while it was written is what a crash leaves.
     std::fs::write(&path, format!("{text}{{\"event\":\"outco")).unwrap();
     let (code, _, err) = bench.entc(&["apply", "--resume"]);
@@ -137,9 +143,27 @@ fn a_torn_journal_is_gone_on_from() {
     std::fs::write(&path, "{\"format_version\":").unwrap();
     for arguments in [&["rollback"][..], &["apply", "--resume"]] {
         let (code, _, err) = bench.entc(arguments);
-        assert_eq!(code, 3, "{err}");
-        assert!(err.contains("error[damaged-state]") && err.contains("journal.jsonl"), "{err}");
+        assert_eq!(code, 4, "{err}");
+        assert!(err.contains("error[damaged-state]") && err.contains("perhaps half way"), "{err}");
     }
+    // Looking at the machine goes on without entc's own files; whose the instances are is then not known.
+    let (code, out, err) = bench.entc(&["observe"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("4g.40gb") && err.contains("warning[damaged-state]"), "{out}{err}");
+    assert_eq!(bench.json(&["doctor"]).0, 1);
+}
+
+#[test]
+fn a_mode_that_no_reset_brings_is_one_sentence_with_the_way_through_a_vm() {
+    let bench = Bench::planned();
+    let machine = bench.sim().join("machine.toml");
+    let text = std::fs::read_to_string(&machine).unwrap();
+    std::fs::write(&machine, text.replace("vm = false", "vm = true")).unwrap();
+    let (code, _, err) = bench.entc(&["apply", "a.json", "--allow-reset"]);
+    assert_eq!(code, 3, "{err}");
+    let error = err.lines().find(|line| line.starts_with("error[")).unwrap();
+    assert_eq!(error.matches("turn MIG mode on").count(), 1, "{error}");
+    assert!(err.contains("reboot of the VM") && err.contains("nvidia-smi -mig 1"), "{err}");
 }
 
 /// A command that runs, and what it says on standard error.
@@ -228,6 +252,23 @@ fn two_interrupts_stop_at_once() {
     let (code, _, err) = bench.entc(&["rollback", "--allow-reset"]);
     assert_eq!(code, 0, "{err}");
     assert_eq!(bench.machine(), before);
+}
+
+#[test]
+fn two_interrupts_at_any_moment_end_with_what_is_on_disk() {
+    for moment in ["nvml: ", "1/4", "2/4", "3/4", "4/4", "reading the machine back"] {
+        let bench = Bench::planned();
+        let mut running = Running::start(bench.command(&["apply", "a.json", "--allow-reset"]));
+        running.wait_for(moment);
+        running.interrupt();
+        running.interrupt();
+        let (code, said) = running.end();
+        let journal = Store::open(&bench.state()).unwrap().journal().unwrap();
+        let is_half_way = journal.is_some_and(|journal| journal.is_open());
+        assert_eq!(code == Some(4), is_half_way, "{moment}: {code:?} {said}");
+        assert!(matches!(code, Some(0 | 4 | 130)), "{moment}: {code:?} {said}");
+        assert_eq!(said.contains("journal.jsonl"), is_half_way, "{moment}: {said}");
+    }
 }
 
 #[test]

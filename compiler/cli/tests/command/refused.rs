@@ -105,7 +105,7 @@ fn without_rights_everything_is_seen_and_nothing_changed() {
     let (code, findings) = bench.json(&["doctor"]);
     let is_rights = |check: &&Value| check["name"] == "rights";
     let rights = findings["checks"].as_array().unwrap().iter().find(is_rights).unwrap();
-    assert_eq!((code, &rights["verdict"]), (0, &json!("warning")), "{findings}");
+    assert_eq!((code, &rights["verdict"]), (1, &json!("problem")), "{findings}");
     assert!(rights["fix"].is_string());
 }
 
@@ -133,6 +133,32 @@ fn without_a_library_the_simulated_one_is_named() {
         "{err}"
     );
     assert!(!folder.path().join("sim").exists(), "looking makes nothing");
+}
+
+#[test]
+fn a_simulated_machine_that_cannot_be_is_told_of_by_file_line_and_reason() {
+    let bench = Bench::planned();
+    let machine = bench.sim().join("machine.toml");
+    let good = std::fs::read_to_string(&machine).unwrap();
+    let place = format!("{}:1: ", machine.display());
+    for (text, words) in [
+        ("x = [\n".to_owned(), ["error[wrong-simulated-machine]", place.as_str()]),
+        (good.replace("a100-80gb-pcie", "a100"), ["`a100` is no board", "machine.toml: "]),
+    ] {
+        std::fs::write(&machine, text).unwrap();
+        for (command, exit) in [("observe", 1), ("import", 3)] {
+            let (code, _, err) = bench.entc(&[command]);
+            assert_eq!(code, exit, "{err}");
+            assert!(words.iter().all(|word| err.contains(word)) && !err.contains("not loaded"), "{err}");
+        }
+        let (code, out, _) = bench.entc(&["doctor"]);
+        assert!(code == 1 && out.contains("machine.toml") && !out.contains("modprobe"), "{out}");
+    }
+    std::fs::write(&machine, good).unwrap();
+    std::fs::write(bench.sim().join("state.json"), "{").unwrap();
+    let (code, _, err) = bench.entc(&["observe"]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("error[wrong-simulated-machine]") && err.contains("state.json"), "{err}");
 }
 
 #[test]
@@ -247,6 +273,18 @@ fn a_state_of_a_newer_entc_or_a_damaged_one_is_not_touched() {
         let (code, _, err) = bench.entc(&["drift"]);
         assert_eq!(code, 1);
         assert!(err.contains(&format!("error[{word}]")) && err.contains("state.json"), "{err}");
+        // The machine itself can be looked at; whose the instances are is not known.
+        let (code, out, err) = bench.entc(&["observe"]);
+        assert_eq!(code, 0, "{err}");
+        assert!(out.contains("unknown") && !out.contains("ours") && !out.contains("foreign"), "{out}");
+        assert!(err.contains(&format!("warning[{word}]")) && err.contains("is not known"), "{err}");
+        let (_, seen) = bench.json(&["observe"]);
+        assert_eq!((&seen["ours"], &seen["warnings"][0]["code"]), (&json!([]), &json!(word)));
+        let (code, findings) = bench.json(&["doctor"]);
+        assert_eq!(
+            (code, &findings["checks"].as_array().unwrap().last().unwrap()["verdict"]),
+            (1, &json!("problem"))
+        );
         for arguments in
             [&["apply", "a.json"][..], &["destroy", "--auto-approve"], &["import"], &["apply", "--reassert"]]
         {
@@ -280,6 +318,22 @@ fn nothing_to_go_on_with_or_back_to_is_said() {
     let (code, out, _) = bench.entc(&["destroy", "--auto-approve"]);
     assert_eq!(code, 0);
     assert!(out.contains("nothing to do"), "{out}");
+}
+
+#[test]
+fn what_entc_remembers_may_be_read_by_everybody_whatever_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::planned();
+    let apply = bench.command(&["apply", "a.json", "--allow-reset"]);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "umask 077; exec \"$0\" \"$@\""]).arg(apply.get_program()).args(apply.get_args());
+    shell.current_dir(bench.path()).envs(apply.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let (code, _, err) = told(&shell.output().unwrap());
+    assert_eq!(code, 0, "{err}");
+    for (name, mode) in [("", 0o755), ("state.json", 0o644), ("journal.jsonl", 0o644)] {
+        let found = std::fs::metadata(bench.state().join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(found, mode, "{name}: {found:o}");
+    }
 }
 
 #[test]

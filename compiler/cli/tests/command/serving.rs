@@ -115,7 +115,9 @@ fn a_plan_that_is_applied_is_served_and_measured_and_given_back() {
     let serving = event(&told, "serving");
     assert_eq!(serving["is_new"], true);
     assert_eq!(event(&told, "end")["exit_code"], 0);
-    assert!(told.iter().position(|e| e["event"] == "serving") < told.iter().position(|e| e["event"] == "end"));
+    assert!(
+        told.iter().position(|e| e["event"] == "serving") < told.iter().position(|e| e["event"] == "end")
+    );
     let status = yard.status();
     assert_eq!(status["pid"], serving["pid"]);
     let replicas = status["replicas"].as_array().unwrap();
@@ -123,7 +125,11 @@ fn a_plan_that_is_applied_is_served_and_measured_and_given_back() {
     assert!(replicas.iter().all(|r| r["executor"] == "modelled"));
     // The workers sit on the instances of the plan.
     let observed = yard.json(&["observe"]);
-    let holders = observed["observed"]["gpus"].as_array().unwrap().iter().flat_map(|g| g["holders"].as_array().unwrap());
+    let holders = observed["observed"]["gpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|g| g["holders"].as_array().unwrap());
     let mut held: Vec<u64> = holders.filter_map(|h| h["pid"].as_u64()).collect();
     let mut pids: Vec<u64> =
         replicas.iter().flat_map(|r| r["pids"].as_array().unwrap()).filter_map(Value::as_u64).collect();
@@ -160,7 +166,10 @@ fn a_plan_that_is_applied_is_served_and_measured_and_given_back() {
     }
     // Applied once more, nothing is touched.
     let told = events(&yard.well(&["apply", "a.json", "--format", "json-lines"]));
-    assert_eq!((&event(&told, "serving")["pid"], &event(&told, "serving")["is_new"]), (&status["pid"], &Value::from(false)));
+    assert_eq!(
+        (&event(&told, "serving")["pid"], &event(&told, "serving")["is_new"]),
+        (&status["pid"], &Value::from(false))
+    );
     assert_eq!(places(&yard.status()), places(&status));
 
     let (code, out, err) = yard.entc(&["destroy", "--auto-approve", "--allow-reset"]);

@@ -87,6 +87,7 @@ struct ExactSearch<'a, 'c, 'd> {
     known: BTreeSet<(usize, Vec<usize>)>,
     energies: Energies,
     powers: Powers,
+    has_first_plan: bool,
     incumbent: Option<(f64, Assignment)>,
     constant: f64,
     /// A bound known before the search, without the constant.
@@ -104,6 +105,7 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
         Ok(Self {
             powers: Powers::new(problem, energies, &counted),
             energies,
+            has_first_plan: false,
             problem,
             mean,
             control,
@@ -188,6 +190,7 @@ impl<'a, 'c, 'd> ExactSearch<'a, 'c, 'd> {
             self.integer(&branch, None, bound, QUICK_SECONDS)?;
             self.report("first plan", bound);
         }
+        self.has_first_plan = true;
         let mut given_up = f64::INFINITY;
         let mut numbered = open.len();
         let mut nodes = 0;

@@ -55,20 +55,27 @@ impl Run<'_, '_> {
                 code: "gpu-lost",
                 gpu: Some(uuid.clone()),
                 message: format!("{uuid} was changed and is not on this machine any more"),
-                help: "bring it back, by a reboot or a reset, then:\n  entc rollback".to_owned(),
+                help:
+                    "bring it back by a reset or a reboot, and run `entc rollback` again; if it is gone for \
+                       good, `entc rollback --without-lost`"
+                        .to_owned(),
             };
             return Err(ApplyError::Refused(way.lost.iter().map(lost).collect()));
         }
-        let state = restored(&self.writer.journal.header, &way.target, &observed, &way.lost);
+        self.report.notes.extend(unlocked(&changes));
+        let state = restored(&self.writer.journal, &way.target, &observed, &way.lost);
         self.means.store.write_state(&state)?;
         Ok(self.writer.write(vec![Entry::End { outcome: Ending::RolledBack }])?)
     }
 
     /// Makes sure that steps may begin, and writes them down.
     fn begin(&mut self, observed: &Observed, changes: &Changes, is_inverse: bool) -> Result<(), ApplyError> {
-        // What was allowed once for this transaction is allowed for its other direction.
+        // What was allowed for a transaction is allowed for its other direction, until it has ended: taking
+        // it back then is a new wish, with its own permission.
         let resets = |step: &Step| matches!(step.operation, Operation::SetMigMode { resets: true, .. });
-        let allowed = Allowed { reset: self.means.allowed.reset || self.writer.journal.steps().any(resets) };
+        let journal = &self.writer.journal;
+        let was_allowed = journal.is_open() && journal.steps().any(resets);
+        let allowed = Allowed { reset: self.means.allowed.reset || was_allowed };
         let refusals = preflight(changes, observed, allowed, self.means.is_privileged);
         if !refusals.is_empty() {
             return Err(ApplyError::Refused(refusals));
@@ -161,6 +168,9 @@ impl Run<'_, '_> {
             return Err(ApplyError::NotVerified(differences));
         }
         self.report.notes.extend(above_lock(&target, &observed));
+        if journal.header.transaction == Transaction::Destroy {
+            self.report.notes.extend(unlocked(journal.last_forward()));
+        }
         self.means.store.write_state(&state)?;
         Ok(self.writer.write(vec![Entry::End { outcome: Ending::Done }])?)
     }
@@ -193,6 +203,19 @@ impl Run<'_, '_> {
             }
         }
     }
+}
+
+/// What unlocking cannot give back: where a lock of ours had been before, the way back locks again.
+fn unlocked(changes: &Changes) -> Option<String> {
+    let unlocks = changes.steps.iter().filter(|step| matches!(step.operation, Operation::UnlockClocks));
+    let gpus: Vec<String> = unlocks.map(|step| step.index.to_string()).collect();
+    (!gpus.is_empty()).then(|| {
+        format!(
+            "the SM clock of gpu {} is unlocked now; NVML does not tell whether somebody had locked it before \
+             entc, and such a lock is not restored",
+            gpus.join(", ")
+        )
+    })
 }
 
 /// The steps from a machine to what an open journal wishes for.

@@ -100,7 +100,8 @@ pub(super) fn foreign_and_mode(gpu: &ObservedGpu, other: &ObservedInstance) -> R
     on(gpu, "foreign-instance", message, ADOPT)
 }
 
-const ADOPT: &str = "ask whoever made it to remove it; or make it entc's, to keep or destroy:\n  entc import";
+const ADOPT: &str = "ask whoever made it to remove it; or make it entc's, to keep or destroy (also while a transaction is \
+     half-way: then what stands in its way):\n  entc import";
 
 /// `2 x 1g.10gb, 3g.40gb`.
 fn list(wishes: &[TargetInstance]) -> String {

@@ -1,6 +1,7 @@
 //! One step → the machine changed by it, and read back.
 //!
-//! Each step first looks whether it is already done, because after a crash nobody knows. Devices are
+//! Each step first looks whether it is already done, because after a crash nobody knows. An instance that is
+//! there already is not: it would be somebody else's, because the steps of a resumed transaction are found anew. Devices are
 //! opened by UUID for each step, and again after a change of mode: it may reset the GPU, and handles and
 //! minor numbers die with that. Ids of profiles are those of this GPU.
 
@@ -195,7 +196,11 @@ fn create(driver: &Driver, step: &Step, profile: &str, at: Extent) -> Result<(),
         return Err(Failure { refused, note: Some(unknown_profile(profile, &on.menu)) });
     };
     match on.observed_at(profile, at.start)? {
-        Some(there) if there.mig_device().is_some() => return Ok(()),
+        // What is there now was not when the steps were found, or they would not create it.
+        Some(there) if there.mig_device().is_some() => {
+            let call = "nvmlDeviceGetGpuInstances";
+            return Err(Refused { call, kind: DeviceErrorKind::AlreadyThere }.into());
+        }
         Some(_) => {
             // It is there and not whole: what it lacks is made, or the driver says why it cannot be.
             if let Some((_, instance)) = on.at(profile, at.start)? {

@@ -6,6 +6,7 @@
 
 use super::{Entry, Journal};
 use crate::changes::{Kept, Operation, Step};
+use crate::error::DeviceErrorKind;
 use crate::observed::{GpuUuid, Observed};
 use crate::state::{InstanceState, Ours, State};
 use crate::target::{ClockTarget, Target};
@@ -82,7 +83,11 @@ impl Journal {
     fn created(&self) -> impl Iterator<Item = &Kept> {
         let continued = self.entries.iter().flat_map(|entry| match entry {
             Entry::Continued { is_inverse: false, changes, .. } => changes.created.as_slice(),
-            Entry::Continued { .. } | Entry::Intent { .. } | Entry::Outcome { .. } | Entry::End { .. } => &[],
+            Entry::Continued { .. }
+            | Entry::Intent { .. }
+            | Entry::Outcome { .. }
+            | Entry::Adopted { .. }
+            | Entry::End { .. } => &[],
         });
         self.header.changes.created.iter().chain(continued)
     }
@@ -100,7 +105,9 @@ impl Journal {
             replay.locks = state.gpus.iter().map(locked).collect();
             if !self.damaged_lines.is_empty() {
                 // A lost line may have been an intent: whatever the header meant to do may be begun.
-                self.header.changes.steps.iter().for_each(|step| replay.begin(step));
+                for step in &self.header.changes.steps {
+                    replay.begin(step);
+                }
             }
         }
         let mut begun = None;
@@ -110,12 +117,24 @@ impl Journal {
                     boot = boot_id;
                     begun = None;
                 }
+                Entry::Adopted { gpu, profile, start, size, boot_id } => {
+                    if is_now(boot_id) {
+                        replay.ours.insert((gpu.clone(), *start, *size, profile.clone()));
+                    }
+                }
                 Entry::Intent { what, .. } if is_now(boot) => {
-                    replay.begin(what);
-                    begun = Some(what);
+                    let is_new = replay.begin(what);
+                    begun = Some((what, is_new));
+                }
+                Entry::Outcome { refusal: Some(refusal), .. }
+                    if is_now(boot) && refusal == DeviceErrorKind::AlreadyThere.word() =>
+                {
+                    if let Some((step, true)) = begun.take() {
+                        replay.forget(step);
+                    }
                 }
                 Entry::Outcome { error: None, .. } if is_now(boot) => {
-                    if let Some(step) = begun.take() {
+                    if let Some((step, _)) = begun.take() {
                         replay.end(step);
                     }
                 }
@@ -136,12 +155,13 @@ impl Journal {
 }
 
 impl Replay {
-    fn begin(&mut self, step: &Step) {
+    /// Whether an instance may have become ours by this step.
+    fn begin(&mut self, step: &Step) -> bool {
         let gpu = &step.gpu;
         let was = self.locks.get(gpu).copied().and_then(Lock::range);
         match &step.operation {
             Operation::CreateInstance { profile, start, size } => {
-                self.ours.insert((gpu.clone(), *start, *size, profile.clone()));
+                return self.ours.insert((gpu.clone(), *start, *size, profile.clone()));
             }
             Operation::LockClocks { min, max } => {
                 self.locks.insert(gpu.clone(), Lock::Unknown(Some((*min, *max))));
@@ -158,6 +178,14 @@ impl Replay {
             Operation::SetMigMode { resets: false, .. }
             | Operation::DestroyInstance { .. }
             | Operation::SetPowerLimit { .. } => {}
+        }
+        false
+    }
+
+    /// What a step was to create had been made by somebody else.
+    fn forget(&mut self, step: &Step) {
+        if let Operation::CreateInstance { profile, start, size } = &step.operation {
+            self.ours.remove(&(step.gpu.clone(), *start, *size, profile.clone()));
         }
     }
 

@@ -58,6 +58,9 @@ pub(crate) fn wished(journal: &Journal, now: &State, observed: &Observed) -> Sta
             }
         };
         made.boot_id.clone_from(&observed.boot_id);
+        if header.transaction != Transaction::Destroy {
+            look(&mut made, gpu, header.before.gpu(uuid));
+        }
         state.gpus.insert(uuid.clone(), made);
     }
     state.gpus.retain(|_, gpu| !is_nothing(gpu));
@@ -65,9 +68,10 @@ pub(crate) fn wished(journal: &Journal, now: &State, observed: &Observed) -> Sta
 }
 
 /// The state when the machine is as it was before. `target` is what was restored; `gone` are GPUs that are
-/// given up.
+/// given up: what is recorded of them stays, so that they can be given back when they are there again.
 #[must_use]
-pub(crate) fn restored(header: &Header, target: &Target, observed: &Observed, gone: &[GpuUuid]) -> State {
+pub(crate) fn restored(journal: &Journal, target: &Target, observed: &Observed, gone: &[GpuUuid]) -> State {
+    let header = &journal.header;
     let mut state = dated(&header.state_before);
     for (uuid, wish) in &target.gpus {
         let Some(gpu) = state.gpus.get_mut(uuid) else { continue };
@@ -81,8 +85,59 @@ pub(crate) fn restored(header: &Header, target: &Target, observed: &Observed, go
             gpu.instances.retain(is_back);
         }
     }
-    state.gpus.retain(|uuid, _| !gone.contains(uuid));
+    // A lock that may be there is one to be unlocked.
+    let unlocked = |uuid: &GpuUuid| {
+        let wish = TargetGpu {
+            mig: None,
+            services: Vec::new(),
+            persistence: None,
+            instances: Vec::new(),
+            sm_clock: ClockTarget::Unlocked,
+            power_limit_mw: None,
+        };
+        (uuid.clone(), wish)
+    };
+    let now = journal.state_on(observed, &Target { gpus: gone.iter().map(unlocked).collect() });
+    for uuid in gone {
+        let recorded = state.gpus.get(uuid);
+        let before = before(journal, uuid, recorded);
+        let was = recorded.cloned().unwrap_or_default();
+        let ours = now.gpus.get(uuid).cloned().unwrap_or_default();
+        let given_up = GpuState {
+            boot_id: observed.boot_id.clone(),
+            mig: was.mig.or(before.mig),
+            persistence: was.persistence.or(before.persistence),
+            power_limit_mw: was.power_limit_mw.or(before.power_limit_mw),
+            before,
+            ..ours
+        };
+        if is_nothing(&given_up) {
+            state.gpus.remove(uuid);
+        } else {
+            state.gpus.insert(uuid.clone(), given_up);
+        }
+    }
     state
+}
+
+/// What is seen on a GPU of ours beside what we made: instances of others, and a power limit that nobody
+/// wishes, so that it can be told when that changes. Nothing of it makes a GPU ours.
+fn look(made: &mut GpuState, gpu: &ObservedGpu, was: Option<&ObservedGpu>) {
+    if is_nothing(made) {
+        return;
+    }
+    let is_foreign = |other: &&ObservedInstance| !made.instances.iter().any(|ours| ours.is_at(other));
+    let known = |other: &ObservedInstance| InstanceState {
+        profile: other.profile.clone(),
+        start: other.start,
+        size: other.size,
+        service: None,
+    };
+    let mut foreign: Vec<InstanceState> = gpu.instances.iter().filter(is_foreign).map(known).collect();
+    foreign.sort_by_key(|instance| instance.start);
+    made.foreign = foreign;
+    made.power_limit_mw = made.power_limit_mw.or(gpu.power_limit_mw);
+    made.before.power_limit_mw = made.before.power_limit_mw.or(was.and_then(|was| was.power_limit_mw));
 }
 
 /// A state in which every GPU says which boot it speaks of.
@@ -97,7 +152,7 @@ fn dated(state: &State) -> State {
 }
 
 fn is_nothing(gpu: &GpuState) -> bool {
-    GpuState { boot_id: String::new(), ..gpu.clone() } == GpuState::default()
+    GpuState { boot_id: String::new(), foreign: Vec::new(), ..gpu.clone() } == GpuState::default()
 }
 
 /// The values from before entc first changed a GPU: those recorded, and those that this transaction changes.
@@ -166,6 +221,7 @@ fn applied(
         persistence: wish.persistence.filter(|_| gpu.is_persistent.is_some()).or(ours.persistence),
         power_limit_mw: wish.power_limit_mw.filter(|_| gpu.power_limit_mw.is_some()).or(ours.power_limit_mw),
         services: wish.services.clone(),
+        foreign: Vec::new(),
         instances,
         before,
     }

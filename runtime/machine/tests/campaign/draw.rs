@@ -1,7 +1,9 @@
 //! A seed → machines, plans and faults.
 
-use crate::worker::{Action, Death, Job, Said};
-use crate::world::{World, board};
+use crate::worker::{Action, Death, Job};
+use crate::world::{Lab, World, board};
+use ent_machine::changes::{Operation, Step};
+use ent_machine::diff::diff;
 use ent_machine::target::{ClockTarget, Target, TargetGpu, TargetInstance};
 use ent_nvml_sim::description::{DescribedGpu, DescribedInstance, Description};
 use ent_nvml_sim::returns::Return;
@@ -51,8 +53,10 @@ impl Fault {
         }
     }
 
-    pub(crate) fn is_deadly(&self) -> bool {
-        ["death", "kill", "reboot"].contains(&self.word())
+    /// Whether it takes a process of its own: one that dies of it, or cannot shut the library down.
+    pub(crate) fn is_apart(&self) -> bool {
+        let is_any_call = matches!(self, Self::Call { call: "*", .. });
+        is_any_call || ["death", "kill", "reboot"].contains(&self.word())
     }
 
     pub(crate) fn death(&self) -> Option<Death> {
@@ -194,25 +198,43 @@ impl Draw {
         target
     }
 
-    /// Tries an apply on a copy of the machine, and counts the calls that it makes.
-    pub(crate) fn calls(&mut self, trial: &World, target: &Target) -> (Said, Calls) {
-        let never =
-            |call: &str| json!({ "call": call, "occurrence": u64::MAX, "when": "before", "what": "kill" });
-        // Counting every call costs as much as all the rest.
-        let call = if self.chance(70) { "mutating" } else { "*" };
-        trial.set_faults(&json!([never(call)]));
-        let said = Job::new(trial, Action::Apply(target.clone())).run();
+    /// Counts the calls that an apply makes; `None` when it has nothing to do, or is not possible beside what
+    /// is foreign there.
+    pub(crate) fn calls(&mut self, lab: &Lab, world: &World, target: &Target) -> Option<Calls> {
+        let steps = {
+            let observed = world.driver().observe().unwrap();
+            diff(target, &observed, &world.state().on(&observed)).ok()?.steps
+        };
+        if steps.is_empty() {
+            return None;
+        }
+        let n_steps = steps.len();
+        if self.chance(70) {
+            // A GPU instance and its compute instance are two calls.
+            let n_calls = |step: &Step| match step.operation {
+                Operation::CreateInstance { .. } | Operation::DestroyInstance { .. } => 2,
+                Operation::SetMigMode { .. }
+                | Operation::SetPersistence { .. }
+                | Operation::LockClocks { .. }
+                | Operation::UnlockClocks
+                | Operation::SetPowerLimit { .. } => 1,
+            };
+            return Some(Calls { call: "mutating", n_calls: steps.iter().map(n_calls).sum(), n_steps });
+        }
+        // All the others are counted by the library, in a trial on a copy of the machine.
+        let trial = world.copy(lab);
+        trial.set_faults(&json!([{ "call": "*", "occurrence": u64::MAX, "when": "before", "what": "kill" }]));
+        let said = Job::new(&trial, Action::Apply(target.clone())).run();
+        assert_eq!((said.outcome.as_str(), said.steps[0]), ("done", n_steps), "{said:?}");
         let path = trial.machine().join(ent_nvml_sim::faults::FILE);
         let faults: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        let n_calls = faults[0]["seen"].as_u64().unwrap_or(0).max(1);
-        let n_steps = said.steps[0];
-        (said, Calls { call, n_calls, n_steps })
+        Some(Calls { call: "*", n_calls: faults[0]["seen"].as_u64().unwrap(), n_steps })
     }
 
     pub(crate) fn fault(&mut self, calls: Calls, n_gpus: usize) -> Fault {
         let death = self.random.random_range(0..100) < 20;
         if death {
-            let nth = self.random.random_range(1..=calls.n_steps.max(1));
+            let nth = self.random.random_range(1..=calls.n_steps);
             return Fault::Death(match self.random.random_range(0..5) {
                 0 | 1 => Death::Intent(nth),
                 2 => Death::Outcome { nth, thousandths: 1000 },

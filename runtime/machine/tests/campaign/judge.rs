@@ -182,7 +182,7 @@ fn settled(gpu: &Gpu) -> Gpu {
 pub(crate) fn last_boot(journal: &Journal) -> &str {
     let last = journal.entries.iter().rev().find_map(|entry| match entry {
         Entry::Continued { boot_id, .. } => Some(boot_id),
-        Entry::Intent { .. } | Entry::Outcome { .. } | Entry::End { .. } => None,
+        Entry::Intent { .. } | Entry::Outcome { .. } | Entry::Adopted { .. } | Entry::End { .. } => None,
     });
     last.unwrap_or(&journal.header.before.boot_id)
 }
@@ -222,7 +222,9 @@ pub(crate) fn is_explained(start: &Snapshot, journal: &Journal, now: &Snapshot) 
                     last.insert((step.gpu.0.clone(), thing(&step.operation)), (step, true));
                 }
             }
-            Entry::Outcome { .. } | Entry::Continued { .. } | Entry::End { .. } => begun = None,
+            Entry::Outcome { .. } | Entry::Continued { .. } | Entry::Adopted { .. } | Entry::End { .. } => {
+                begun = None;
+            }
         }
     }
     for (was, is) in start.gpus.iter().zip(&now.gpus) {

@@ -9,6 +9,7 @@
 mod draw;
 mod judge;
 mod single;
+mod ways;
 mod worker;
 mod world;
 
@@ -123,12 +124,9 @@ fn one(lab: &Lab, run: u64, counts: &mut Counts) {
             assert!(said.error.is_none() || !said.codes.is_empty(), "{said:?}");
         }
         let target = draw.target(&world);
-        let (said, calls) = draw.calls(&world.copy(lab), &target);
-        if said.outcome == "done" && said.steps[0] > 0 {
+        if let Some(calls) = draw.calls(lab, &world, &target) {
             break (world, target, calls);
         }
-        // Nothing to do, or not possible beside what is foreign there.
-        assert!(said.outcome == "done" || !said.codes.is_empty(), "{said:?}");
     };
     counts.count("apply");
     let start = Start::of(&world);
@@ -192,7 +190,7 @@ fn faulty(
     counts.count(format!("{name}: {}", fault.word()));
     world.set_faults(&fault.file());
     job.death = fault.death();
-    if fault.is_deadly() { job.run_apart(&[]) } else { Some(job.run()) }
+    if fault.is_apart() { job.run_apart(&[]) } else { Some(job.run()) }
 }
 
 /// What must hold after every command, however it ended.

@@ -4,7 +4,7 @@ use crate::judge::Start;
 use crate::worker::{Action, Job, Said, said};
 use crate::world::{Lab, World};
 use ent_machine::apply::{Means, Outcome, Request, apply};
-use ent_machine::changes::Changes;
+use ent_machine::changes::{Changes, Operation};
 use ent_machine::diff::diff;
 use ent_machine::error::{ApplyError, StoreError};
 use ent_machine::journal::{Ending, Transaction};
@@ -17,10 +17,10 @@ use ent_nvml_sim::description::{DescribedGpu, DescribedInstance, Description};
 use ent_nvml_sim::silicon::{Device, Placement, Silicon};
 use serde_json::json;
 
-const A100: &str = "a100-80gb-pcie";
+pub(crate) const A100: &str = "a100-80gb-pcie";
 
 /// A machine with one board like this for each list of foreign instances.
-fn machine(lab: &Lab, board: &str, mig: bool, foreign: &[&[(&str, u32)]]) -> World {
+pub(crate) fn machine(lab: &Lab, board: &str, mig: bool, foreign: &[&[(&str, u32)]]) -> World {
     let gpu = |foreign: &&[(&str, u32)]| DescribedGpu {
         board: board.to_owned(),
         count: 1,
@@ -41,7 +41,7 @@ fn machine(lab: &Lab, board: &str, mig: bool, foreign: &[&[(&str, u32)]]) -> Wor
 }
 
 /// The wish for these instances, with persistence and a clock.
-fn wish(world: &World, gpu: usize, instances: &[(&str, u32)]) -> Target {
+pub(crate) fn wish(world: &World, gpu: usize, instances: &[(&str, u32)]) -> Target {
     let instance = |(profile, start): &(&str, u32)| TargetInstance {
         profile: (*profile).to_owned(),
         start: *start,
@@ -60,17 +60,17 @@ fn wish(world: &World, gpu: usize, instances: &[(&str, u32)]) -> Target {
     Target { gpus: [(world.uuids[gpu].clone(), wish)].into() }
 }
 
-fn run(world: &World, action: Action) -> Said {
+pub(crate) fn run(world: &World, action: Action) -> Said {
     Job::new(world, action).run()
 }
 
-fn applied(world: &World, target: &Target) {
+pub(crate) fn applied(world: &World, target: &Target) {
     let said = run(world, Action::Apply(target.clone()));
     assert_eq!((said.outcome.as_str(), &said.error), ("done", &None));
 }
 
 /// Does something with what every transaction needs.
-fn with<T>(world: &World, act: impl FnOnce(&mut Means<'_>) -> T) -> T {
+pub(crate) fn with<T>(world: &World, act: impl FnOnce(&mut Means<'_>) -> T) -> T {
     let (driver, store) = (world.driver(), world.lock());
     let mut means = Means {
         driver: &driver,
@@ -84,7 +84,7 @@ fn with<T>(world: &World, act: impl FnOnce(&mut Means<'_>) -> T) -> T {
     act(&mut means)
 }
 
-fn drifts(world: &World) -> Vec<String> {
+pub(crate) fn drifts(world: &World) -> Vec<String> {
     let observed = world.driver().observe().unwrap();
     let found = drift::drift(&world.state(), &observed);
     found.iter().map(|d| format!("{}: {} -> {}", d.field, d.expected, d.found)).collect()
@@ -488,7 +488,7 @@ fn what_is_imported_is_ours_to_destroy_and_the_import_can_be_taken_back() {
 }
 
 /// Gives the machine back, as `entc destroy` does.
-fn destroyed(world: &World) -> Vec<String> {
+pub(crate) fn destroyed(world: &World) -> Vec<String> {
     let observed = world.driver().observe().unwrap();
     let state = world.state();
     let (target, notes) = destroy::target(&state, &observed);
@@ -505,6 +505,8 @@ fn destroyed(world: &World) -> Vec<String> {
         apply(means, &request)
     });
     assert_eq!(said(&ended).outcome, "done", "{ended:?}");
+    let unlocks = changes.steps.iter().any(|step| matches!(step.operation, Operation::UnlockClocks));
+    assert_eq!(ended.0.notes.iter().any(|note| note.contains("such a lock is not restored")), unlocks);
     notes
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Bench, bench, create, cut, destroy, instance, layout, set_mig};
 use ent_machine::changes::Operation;
-use ent_machine::error::DeviceErrorKind;
+use ent_machine::error::{DeviceError, DeviceErrorKind};
 use ent_machine::observed::ObservedGpu;
 use ent_nvml_sim::description::DescribedGpu;
 use serde_json::json;
@@ -137,8 +137,10 @@ fn with_a_fault_at_each_call(gpu: &DescribedGpu, operation: &Operation) -> usize
             if met.is_ok() {
                 assert_eq!(shape(&bench.gpu()), wanted, "{operation} with a fault {when} call {occurrence}");
             }
-            // Whatever it left, done again it comes about.
-            bench.driver.perform(&step).unwrap();
+            // Whatever it left, done again it comes about; what has come about is not made twice.
+            let again = bench.driver.perform(&step);
+            let is_made = |error: &DeviceError| error.kind == DeviceErrorKind::AlreadyThere;
+            assert!(again.as_ref().err().is_none_or(is_made), "{again:?}");
             assert_eq!(
                 shape(&bench.gpu()),
                 wanted,

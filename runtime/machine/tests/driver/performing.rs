@@ -37,7 +37,7 @@ fn what_is_already_done_is_done() {
         );
         assert_eq!(once.power_limit_mw, again.power_limit_mw);
     };
-    twice(create("2g.20gb", 2, 2));
+    bench.perform(create("2g.20gb", 2, 2)).unwrap();
     twice(Operation::SetPersistence { enabled: true });
     twice(Operation::SetPowerLimit { milliwatts: 250_000 });
     twice(Operation::LockClocks { min: 900, max: 900 });
@@ -45,6 +45,15 @@ fn what_is_already_done_is_done() {
     twice(destroy("2g.20gb", 2, 2));
     twice(set_mig(false));
     twice(set_mig(true));
+}
+
+#[test]
+fn an_instance_that_is_there_when_it_is_to_be_made_is_somebody_elses() {
+    let bench = bench(DescribedGpu { instances: vec![instance("2g.20gb", 2)], ..cut("a100-80gb-pcie") });
+    let before = bench.gpu().instances;
+    let error = bench.perform(create("2g.20gb", 2, 2)).unwrap_err();
+    assert_eq!(error.kind, DeviceErrorKind::AlreadyThere);
+    assert_eq!(bench.gpu().instances, before);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Random applies, and somebody else who makes, destroys and uses instances between them and amid them: what
 //! is theirs stays theirs, and every apply ends read back as wished, as before, or refused by a typed reason.
 //!
-//! NVML has no owners: an instance is ours by its profile and place. So one thing is left out, for nobody could
-//! tell: somebody who destroys an instance of ours, or forestalls one that is about to be created, and makes the
-//! same profile at the same place.
+//! NVML has no owners: an instance is ours by its profile and place. So two things are left out, for nobody could
+//! tell: somebody who destroys an instance of ours and makes the same profile at the same place, and somebody who
+//! forestalls one that is about to be created with one that lacks a part.
 
 use crate::lab::{GPU, Lab, assert_done};
 use crate::placements::multiset;
@@ -144,7 +144,8 @@ impl World {
                 let place = (profile.name.clone(), start);
                 let ours = self.lab.store.state().unwrap().ours();
                 let is_ours = ours.iter().any(|(_, at, _, name)| (name, at) == (&place.0, &place.1));
-                if !is_ours && !self.pending.borrow().contains(&place) {
+                let is_whole = *compute > 1;
+                if !is_ours && (is_whole || !self.pending.borrow().contains(&place)) {
                     let (id, size) = (profile.gi_profile_id.unwrap(), profile.n_memory_slices);
                     let made = self.lab.change(|silicon| create(silicon, id, start, size, *compute));
                     if let Some((serial, compute)) = made {

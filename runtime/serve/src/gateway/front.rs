@@ -151,12 +151,8 @@ impl Front {
 
     /// Counts a body's bytes as held for as long as the guard lives.
     pub(crate) fn hold(self: &Arc<Self>, bytes: u64) -> Result<Held, Refusal> {
-        let limit = self.options.limits.held_bytes;
-        let before = self.held.fetch_add(bytes, Ordering::Relaxed);
-        let held = Held { front: Arc::clone(self), bytes };
-        if before.saturating_add(bytes) > limit {
-            return Err(Refusal::Full(format!("their bodies are over {limit} bytes together")));
-        }
+        let mut held = Held { front: Arc::clone(self), bytes: 0 };
+        held.grow(bytes)?;
         Ok(held)
     }
 
@@ -256,6 +252,19 @@ impl Drop for Ending {
 pub(crate) struct Held {
     front: Arc<Front>,
     bytes: u64,
+}
+
+impl Held {
+    /// Counts so many bytes in all, if there is room for them.
+    pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), Refusal> {
+        let limit = self.front.options.limits.held_bytes;
+        let more = bytes.saturating_sub(self.bytes);
+        self.bytes += more;
+        if self.front.held.fetch_add(more, Ordering::Relaxed).saturating_add(more) > limit {
+            return Err(Refusal::Full(format!("their bodies are over {limit} bytes together")));
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Held {

@@ -143,7 +143,7 @@ impl From<Refusal> for Status {
             Refusal::Late { .. } | Refusal::Absent(_) | Refusal::Draining => Code::Unavailable,
             Refusal::Failed(_) => Code::Internal,
         };
-        let mut status = Self::new(code, refusal.to_string());
+        let mut status = Self::new(code, refusal.words());
         if let Some(seconds) = refusal.retry_after_s() {
             // What clients of gRPC look at before they try again.
             status.metadata_mut().insert("grpc-retry-pushback-ms", seconds.saturating_mul(1000).into());
@@ -299,7 +299,7 @@ impl GrpcInferenceService for Door {
                     },
                     // The stream goes on: one wrong request is not the others' fault.
                     Err(refusal) => ModelStreamInferResponse {
-                        error_message: refusal.to_string(),
+                        error_message: refusal.words(),
                         infer_response: Some(ModelInferResponse { id, ..ModelInferResponse::default() }),
                     },
                 })

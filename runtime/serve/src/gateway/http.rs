@@ -127,7 +127,7 @@ async fn answer(front: &Arc<Front>, request: Request<Incoming>) -> Response<Chun
 
 /// An error of the protocol: a status, and why.
 fn refuse(refusal: &Refusal) -> Response<Chunks> {
-    let text = serde_json::json!({ "error": refusal.to_string() }).to_string();
+    let text = serde_json::json!({ "error": refusal.words() }).to_string();
     let mut response = Response::new(Chunks::one(text.into()));
     *response.status_mut() =
         StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

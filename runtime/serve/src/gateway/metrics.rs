@@ -8,8 +8,8 @@ use super::stats::{Outcomes, ReplicaStats, ServiceStats};
 use parking_lot::Mutex;
 use prometheus::core::Collector;
 use prometheus::{
-    Encoder, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
-    TextEncoder,
+    CounterVec, Encoder, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGaugeVec, Opts,
+    Registry, TextEncoder,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,12 +32,14 @@ pub(crate) struct Metrics {
     in_flight: IntGaugeVec,
     workers: IntGaugeVec,
     batch: IntGaugeVec,
-    batches: GaugeVec,
-    rows: GaugeVec,
-    compute: GaugeVec,
-    energy: GaugeVec,
-    lost: GaugeVec,
+    batches: CounterVec,
+    rows: CounterVec,
+    compute: CounterVec,
+    energy: CounterVec,
+    lost: CounterVec,
     services: Mutex<BTreeMap<String, Arc<ServiceMetrics>>>,
+    /// Held while what is looked up is written down.
+    reading: Mutex<()>,
 }
 
 /// Counters of one service, for as long as the gateway lives.
@@ -82,6 +84,9 @@ impl Metrics {
         let float = |name: &str, help: &str, labels: &[&str]| {
             GaugeVec::new(Opts::new(name, help), labels).and_then(|m| add(&registry, m))
         };
+        let total = |name: &str, help: &str, labels: &[&str]| {
+            CounterVec::new(Opts::new(name, help), labels).and_then(|m| add(&registry, m))
+        };
         let counter = |name: &str, help: &str, labels: &[&str]| {
             IntCounterVec::new(Opts::new(name, help), labels).and_then(|m| add(&registry, m))
         };
@@ -101,16 +106,17 @@ impl Metrics {
             in_flight: integer("entc_in_flight_rows", "Rows that are with workers", of_replica)?,
             workers: integer("entc_workers", "Warm workers", of_replica)?,
             batch: integer("entc_batch_limit_rows", "Rows of the largest batch, planned", of_replica)?,
-            batches: float("entc_batches_total", "Batches that were answered", of_replica)?,
-            rows: float("entc_batch_rows_total", "Rows of all batches that were answered", of_replica)?,
-            compute: float(
+            batches: total("entc_batches_total", "Batches that were answered", of_replica)?,
+            rows: total("entc_batch_rows_total", "Rows of all batches that were answered", of_replica)?,
+            compute: total(
                 "entc_compute_seconds_total",
                 "Time that executors took, as they say",
                 of_replica,
             )?,
-            energy: float("entc_executor_energy_joules_total", "Energy that executors report", of_replica)?,
-            lost: float("entc_worker_losses_total", "Workers that ended unasked", of_replica)?,
+            energy: total("entc_executor_energy_joules_total", "Energy that executors report", of_replica)?,
+            lost: total("entc_worker_losses_total", "Workers that ended unasked", of_replica)?,
             services: Mutex::default(),
+            reading: Mutex::default(),
             registry,
         })
     }
@@ -145,11 +151,13 @@ impl Metrics {
 
     /// All metrics, as Prometheus reads them.
     pub(crate) fn text(&self, table: &Table) -> Vec<u8> {
+        let _reading = self.reading.lock();
         for gauges in [&self.queued, &self.in_flight, &self.workers, &self.batch, &self.plan, &self.ready] {
             gauges.reset();
         }
-        let floats = [&self.batches, &self.rows, &self.compute, &self.energy, &self.lost, &self.promise];
-        floats.into_iter().chain([&self.attainment]).for_each(GaugeVec::reset);
+        [&self.promise, &self.attainment].into_iter().for_each(GaugeVec::reset);
+        let totals = [&self.batches, &self.rows, &self.compute, &self.energy, &self.lost];
+        totals.into_iter().for_each(CounterVec::reset);
         let integer = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         self.plan.with_label_values(&[table.plan.as_deref().unwrap_or("none")]).set(1);
         for service in table.services.values() {
@@ -170,11 +178,11 @@ impl Metrics {
                 self.in_flight.with_label_values(&labels).set(integer(look.in_flight));
                 self.workers.with_label_values(&labels).set(i64::from(look.workers));
                 self.batch.with_label_values(&labels).set(i64::from(look.batch));
-                self.batches.with_label_values(&labels).set(look.counts.batches as f64);
-                self.rows.with_label_values(&labels).set(rows(&look.counts.sizes) as f64);
-                self.compute.with_label_values(&labels).set(look.counts.compute.as_secs_f64());
-                self.energy.with_label_values(&labels).set(look.counts.energy_j);
-                self.lost.with_label_values(&labels).set(look.counts.lost_workers as f64);
+                self.batches.with_label_values(&labels).inc_by(look.counts.batches as f64);
+                self.rows.with_label_values(&labels).inc_by(rows(&look.counts.sizes) as f64);
+                self.compute.with_label_values(&labels).inc_by(look.counts.compute.as_secs_f64());
+                self.energy.with_label_values(&labels).inc_by(look.counts.energy_j);
+                self.lost.with_label_values(&labels).inc_by(look.counts.lost_workers as f64);
             }
         }
         let mut text = Vec::new();

@@ -62,7 +62,21 @@ pub enum Refusal {
     Failed(String),
 }
 
+/// Characters of the longest message: what a client sent may be quoted in it.
+const LONGEST: usize = 1000;
+
 impl Refusal {
+    /// What the client is told.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let mut words = self.to_string();
+        if let Some((end, _)) = words.char_indices().nth(LONGEST) {
+            words.truncate(end);
+            words.push('…');
+        }
+        words
+    }
+
     /// The status of HTTP.
     #[must_use]
     pub fn status(&self) -> u16 {

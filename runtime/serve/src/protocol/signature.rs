@@ -3,6 +3,9 @@
 use super::{InferRequest, Refusal, elements, strings_length};
 use ent_wire::Signature;
 
+/// Inputs or outputs of the largest request: far above any network's.
+const MOST: usize = 1024;
+
 /// Checks a request against what its model takes and gives, and returns its rows: the first dimension
 /// that all inputs share. Without a signature any tensors are taken, and `outputs` says what is given.
 ///
@@ -15,6 +18,11 @@ pub fn check(
     batch: u32,
 ) -> Result<u32, Refusal> {
     let invalid = |message: String| Err(Refusal::Invalid(message));
+    for (what, n) in [("inputs", request.inputs.len()), ("outputs", request.outputs.len())] {
+        if n > MOST {
+            return invalid(format!("the request has {n} {what}; at most {MOST} are taken"));
+        }
+    }
     let Some(first) = request.inputs.first() else {
         return invalid("the request has no inputs".to_owned());
     };

@@ -240,14 +240,18 @@ fn healthy(
     }
 }
 
-/// The last line that was written to the log since then.
+/// The last message that was written to the log since then, without its help.
 fn last_line(path: &Path, from: u64) -> Option<String> {
     let mut file = std::fs::File::open(path).ok()?;
     file.seek(SeekFrom::Start(from)).ok()?;
     let mut text = Vec::new();
     file.take(1 << 20).read_to_end(&mut text).ok()?;
     let text = String::from_utf8_lossy(&text);
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+    // What is indented belongs to the line before it.
+    let last = text.lines().rev().find(|line| !line.is_empty() && !line.starts_with(' '))?;
+    let words =
+        last.strip_prefix("error[").and_then(|rest| rest.split_once("]: ")).map_or(last, |(_, words)| words);
+    Some(words.to_owned())
 }
 
 /// Ends the supervisor of a folder with its gateway and workers, and returns when it has; requests that are

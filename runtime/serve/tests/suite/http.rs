@@ -253,6 +253,24 @@ fn wrong_requests_are_told_what_is_wrong_and_the_next_is_answered() {
 }
 
 #[test]
+fn what_a_client_sent_is_not_sent_back_at_length() {
+    let rig = Rig::single(double);
+    let long = "x".repeat(100_000);
+    let dimensions = vec!["1"; 100_000].join(",");
+    let inputs = vec![r#"{"name":"x","shape":[1],"datatype":"BOOL","data":[true]}"#; 2000].join(",");
+    for body in [
+        format!(r#"{{"inputs":[{{"name":"{long}","shape":[1],"datatype":"BOOL","data":[2]}}]}}"#),
+        format!(r#"{{"inputs":[{{"name":"x","shape":[1],"datatype":"{long}","data":[2]}}]}}"#),
+        format!(r#"{{"inputs":[{{"name":"x","shape":[-1,{dimensions}],"datatype":"BOOL","data":[true]}}]}}"#),
+        format!(r#"{{"inputs":[{inputs}]}}"#),
+    ] {
+        let got = rig.post("/v2/models/net/infer", body);
+        assert_eq!(got.status, 400);
+        assert!(got.body.len() < 5000, "{}", got.body.len());
+    }
+}
+
+#[test]
 fn a_raw_body_that_is_cut_or_too_long_is_told_so() {
     let rig = Rig::single(double);
     let json =
@@ -308,6 +326,7 @@ fn metrics_are_where_prometheus_looks_for_them() {
         r#"entc_plan_info{hash="sha256:abc"} 1"#,
         r#"entc_batch_rows_total{executor="modelled",replica="gpu0",service="net"} 3"#,
         r#"entc_executor_energy_joules_total{executor="modelled",replica="gpu0",service="net"} 1"#,
+        "# TYPE entc_batches_total counter",
         r#"entc_workers{executor="modelled",replica="gpu0",service="net"} 1"#,
         r#"entc_queue_requests{executor="modelled",replica="gpu0",service="net"} 0"#,
     ] {

@@ -56,9 +56,8 @@ fn twenty_changes_under_load_fail_no_request() {
 #[test]
 fn a_replica_that_stays_keeps_its_worker() {
     let yard = Yard::serving(&deployment(vec![service("a", vec![with_batch("x", 8, 1.0), replica("y")])]));
-    let pids = |yard: &Yard| -> Vec<Vec<u32>> {
-        yard.status().replicas.iter().map(|r| r.pids.clone()).collect()
-    };
+    let pids =
+        |yard: &Yard| -> Vec<Vec<u32>> { yard.status().replicas.iter().map(|r| r.pids.clone()).collect() };
     let before = pids(&yard);
     yard.change(&deployment(vec![service("a", vec![with_batch("x", 4, 3.0), replica("z")])])).unwrap();
     let after = pids(&yard);
@@ -104,10 +103,8 @@ fn workers_that_leave_their_places_lose_no_request() {
     assert_eq!(pids, [1, 0, 0]);
     let served = status.stats.services[0].outcomes.served;
     yard.wait(|status| status.stats.services[0].outcomes.served > served + 10);
-    let moved = deployment(vec![
-        service("a", vec![replica("gpu0/1g@0")]),
-        service("b", vec![replica("gpu0/2g@2")]),
-    ]);
+    let moved =
+        deployment(vec![service("a", vec![replica("gpu0/1g@0")]), service("b", vec![replica("gpu0/2g@2")])]);
     yard.change(&moved).unwrap();
     sending.none_failed();
 }

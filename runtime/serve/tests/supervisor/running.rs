@@ -111,7 +111,10 @@ fn a_supervisor_that_does_not_start_says_why() {
     let mut tell = |_, _| ();
     let mut start = Start { command: &talks, readiness: STUCK, tell: &mut tell };
     let error = start_or_reload(folder.path(), &wanted, &mut start).unwrap_err();
-    assert!(matches!(&error, NotServing::NotStarted { reason, .. } if reason == "no port is free"), "{error}");
+    assert!(
+        matches!(&error, NotServing::NotStarted { reason, .. } if reason == "no port is free"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -21,6 +21,9 @@ const PRICING_STEPS: usize = 400_000;
 /// Most covers looked through for a new one.
 const MOST_PRICED: usize = 64;
 
+/// Share of the time that is kept for the first integer program.
+const FIRST_PLAN_SHARE: f64 = 0.15;
+
 /// What the mean powers of a search are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::solve) enum Energies {
@@ -140,6 +143,16 @@ impl<'a> ExactSearch<'a, '_, '_> {
         let rate = self.problem.services[service].rate;
         let rates = candidate.servings.iter().map(|s| rate * s.parts as f64 / RATE_PARTS as f64).collect();
         Config::shared(self.problem, service, &candidate.points, rates, self.mean)
+    }
+
+    /// Whether to stop evaluating queues for the sake of the bound: the first plan wants a part of the time.
+    fn is_pricing_over(&self) -> bool {
+        let is_early = self.energies == Energies::AtLeast && !self.has_first_plan;
+        let reserve = match self.control.time_limit {
+            Some(limit) if is_early => FIRST_PLAN_SHARE * limit,
+            _ => 0.0,
+        };
+        self.control.is_over() || self.control.seconds_left() < reserve
     }
 
     /// What makes two covers the same.
@@ -318,7 +331,7 @@ impl<'a> ExactSearch<'a, '_, '_> {
                     added += 1;
                 }
             }
-            if added > 0 && !self.control.is_over() {
+            if added > 0 && !self.is_pricing_over() {
                 continue;
             }
             if added == 0 {
@@ -414,7 +427,7 @@ impl<'a> ExactSearch<'a, '_, '_> {
             let mut has_evaluated = false;
             for mut candidate in found.candidates {
                 let is_costly = !configs.is_empty() || has_evaluated || !candidate.is_exact();
-                if is_costly && self.control.is_over() {
+                if is_costly && self.is_pricing_over() {
                     break;
                 }
                 if !candidate.is_exact() {
@@ -437,7 +450,7 @@ impl<'a> ExactSearch<'a, '_, '_> {
                 }
             }
             let beyond = found.complete_below - worth;
-            if configs.is_empty() && !self.control.is_over() {
+            if configs.is_empty() && !self.is_pricing_over() {
                 if has_evaluated {
                     // All of them are dearer than they looked: others may be left.
                     continue;

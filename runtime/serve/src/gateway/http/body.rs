@@ -25,10 +25,10 @@ pub(super) async fn receive(front: &Arc<Front>, mut incoming: Incoming) -> Resul
         linger(incoming, limit);
         return Err(Refusal::BodyTooLarge(limit));
     }
-    let held = front.hold(announced)?;
+    let mut held = front.hold(announced)?;
     let time = front.options.limits.body_time;
     let collected = {
-        let mut collecting = pin!(collect(&mut incoming, announced, limit));
+        let mut collecting = pin!(collect(&mut incoming, announced, limit, &mut held));
         // A body that is there already needs no timer.
         match poll_fn(|context| Poll::Ready(collecting.as_mut().poll(context))).await {
             Poll::Ready(collected) => collected,
@@ -39,11 +39,6 @@ pub(super) async fn receive(front: &Arc<Front>, mut incoming: Incoming) -> Resul
         }
     };
     match collected {
-        Ok(bytes) if bytes.len() as u64 > announced => {
-            // It came in chunks, without its length.
-            let held = front.hold(bytes.len() as u64)?;
-            Ok((bytes, held))
-        }
         Ok(bytes) => Ok((bytes, held)),
         Err(refusal @ Refusal::BodyTooLarge(_)) => {
             linger(incoming, limit);
@@ -53,7 +48,12 @@ pub(super) async fn receive(front: &Arc<Front>, mut incoming: Incoming) -> Resul
     }
 }
 
-async fn collect(incoming: &mut Incoming, announced: u64, limit: u64) -> Result<Bytes, Refusal> {
+async fn collect(
+    incoming: &mut Incoming,
+    announced: u64,
+    limit: u64,
+    held: &mut Held,
+) -> Result<Bytes, Refusal> {
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     while let Some(frame) = incoming.frame().await {
@@ -71,9 +71,12 @@ async fn collect(incoming: &mut Incoming, announced: u64, limit: u64) -> Result<
             all.reserve(usize::try_from(announced).unwrap_or(0).min(1 << 20).max(first.len() + data.len()));
             all.extend_from_slice(&first);
         }
-        if (all.len() + data.len()) as u64 > limit {
+        let total = (all.len() + data.len()) as u64;
+        if total > limit {
             return Err(Refusal::BodyTooLarge(limit));
         }
+        // One that comes in chunks did not say its length.
+        held.grow(total)?;
         all.extend_from_slice(&data);
     }
     Ok(if all.is_empty() { first } else { all.freeze() })
