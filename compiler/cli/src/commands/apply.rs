@@ -167,7 +167,7 @@ fn carry_out(
         match outcome {
             Outcome::Done => {
                 let plan = wanted.plan.plan();
-                serving.after(plan, &wanted.node, machine, &store, artifacts, format, terminal)
+                serving.after(plan, &wanted.node, machine, &store, artifacts, (format, terminal))
             }
             Outcome::RolledBack | Outcome::Unchanged | Outcome::Open => {
                 serving.settle(outcome, machine, &store, format, terminal)

@@ -173,8 +173,7 @@ impl Serving {
         machine: &Machine,
         store: &Locked,
         artifacts: &Artifacts,
-        format: Told,
-        terminal: &Terminal,
+        (format, terminal): (Told, &Terminal),
     ) -> After {
         let is_told = terminal.verbosity > Verbosity::Quiet;
         let mut tell = |healthy: usize, of: usize| match format {
@@ -221,7 +220,7 @@ impl Serving {
         match kept::last(store) {
             Ok((plan, node)) => {
                 let artifacts = last_artifacts(&self.folder);
-                self.after(plan.plan(), &node, machine, store, &artifacts, format, terminal)
+                self.after(plan.plan(), &node, machine, store, &artifacts, (format, terminal))
             }
             Err(_) => match self.stop() {
                 Ok(_) => After { troubles: Vec::new(), text: "Nothing serves any more\n".to_owned() },
