@@ -17,7 +17,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ent-machine", &["ent-plan", "ent-nvml-sim"]),
     ("ent-wire", &[]),
     ("ent-worker", &["ent-wire"]),
-    ("ent-serve", &["ent-plan", "ent-wire"]),
+    ("ent-serve", &["ent-wire"]),
     ("entc", &["ent-plan", "ent-lang", "ent-performance", "ent-planner", "ent-machine", "ent-nvml-sim"]),
     (
         "ent-tests",

@@ -8,6 +8,7 @@ use crate::render::{diagnostic, json};
 use crate::terminal::{Terminal, Verbosity};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use ent_machine::store::Store;
 use ent_plan::diagnostic::{Diagnostic, Severity, Sources};
 use std::ffi::OsString;
 
@@ -261,7 +262,16 @@ fn warn(trouble: &Trouble, terminal: &Terminal) {
     terminal.message(&told(trouble).replacen("error[", "warning[", 1));
 }
 
-/// Warns that a transaction was cut off, and that what is shown is of a machine half way.
+/// Warns where a transaction was cut off: what is shown is of a machine half way.
+fn warn_if_open(store: &Store, terminal: &Terminal) -> Result<(), Stop> {
+    let journal = store.journal().map_err(|error| machine::store(&error))?;
+    if journal.is_some_and(|journal| journal.is_open()) {
+        warn_of_open(terminal);
+    }
+    Ok(())
+}
+
+/// Warns that a transaction was cut off.
 fn warn_of_open(terminal: &Terminal) {
     terminal.message(
         "warning[open-journal]: a transaction was cut off half way\n  \

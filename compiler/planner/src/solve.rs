@@ -12,6 +12,7 @@ pub(crate) mod covers;
 mod exact;
 pub(crate) mod greedy;
 mod integer;
+mod kept;
 mod master;
 mod parts;
 

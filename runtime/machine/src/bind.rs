@@ -67,7 +67,7 @@ pub fn bind(
         let has_something = !ours.instances.is_empty() || ours.locked_sm_clock_mhz.is_some();
         // A GPU of ours that is gone from the machine is no obstacle to a plan that does without it.
         if has_something && observed.gpu(uuid).is_some() {
-            target.gpus.entry(uuid.clone()).or_insert_with(released);
+            target.gpus.entry(uuid.clone()).or_insert_with(TargetGpu::released);
         }
     }
     gpus.sort();
@@ -215,18 +215,6 @@ fn wish(planned: &Gpu, gpu: &ObservedGpu) -> TargetGpu {
         persistence: Some(true),
         instances,
         sm_clock: ClockTarget::Locked { min: clock, max: clock },
-        power_limit_mw: None,
-    }
-}
-
-/// What a GPU is to be that was ours and carries nothing from now on.
-fn released() -> TargetGpu {
-    TargetGpu {
-        mig: None,
-        services: Vec::new(),
-        persistence: None,
-        instances: Vec::new(),
-        sm_clock: ClockTarget::Unlocked,
         power_limit_mw: None,
     }
 }

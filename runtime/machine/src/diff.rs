@@ -5,6 +5,7 @@
 //! nothing is lost that no step names. A mode change that resets the board loses persistence, clock and
 //! limit, so these are set again behind it. The same inputs give the same steps.
 
+use crate::catalogue;
 use crate::changes::{Changes, Kept, Operation, Step};
 use crate::error::Refusal;
 use crate::observed::{GpuUuid, Observed, ObservedGpu, ObservedInstance};
@@ -15,7 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 mod fit;
 mod reasons;
 mod refusals;
-pub(crate) mod silicon;
 
 use fit::{Place, Present};
 use reasons::Reasons;
@@ -142,7 +142,7 @@ impl<'a> Differ<'a> {
         };
         let is_on = self.wish.mig.unwrap_or(now.current);
         let changes = is_on != now.current;
-        let resets = changes && self.gpu.board.as_deref().is_some_and(silicon::mode_change_resets);
+        let resets = changes && self.gpu.board.as_deref().is_some_and(catalogue::mode_change_resets);
         if changes {
             let reason = self.reasons.mode(is_on);
             self.push(Phase::Mode, Operation::SetMigMode { enabled: is_on, resets }, reason);
@@ -312,7 +312,7 @@ fn place(
     ours: &[Present<'_>],
     foreign: &[&ObservedInstance],
 ) -> Result<Vec<Place>, Vec<Refusal>> {
-    let board = gpu.board.as_deref().and_then(silicon::board);
+    let board = gpu.board.as_deref().and_then(catalogue::board);
     let is_on_menu = |wish: &TargetInstance| {
         gpu.profiles.is_empty() || gpu.profiles.iter().any(|profile| profile.name == wish.profile)
     };

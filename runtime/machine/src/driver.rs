@@ -15,6 +15,7 @@ mod rights;
 pub use conformance::{Finding, Verdict, conformance};
 pub use rights::Rights;
 
+use crate::catalogue;
 use crate::changes::Step;
 use crate::error::{DeviceError, OpenError};
 use crate::observed::{GpuUuid, Observed};
@@ -55,7 +56,6 @@ pub struct Driver {
     loaded: Loaded,
     name: String,
     is_simulated: bool,
-    boards: Vec<Board>,
 }
 
 impl Driver {
@@ -92,8 +92,7 @@ impl Driver {
             }
         }
         let nvml = Nvml::builder().lib_path(path.as_os_str()).init().map_err(|e| not_started(&name, &e))?;
-        let boards = ent_plan::device::board_ids().filter_map(ent_plan::device::board).collect();
-        Ok(Self { nvml, loaded, name, is_simulated, boards })
+        Ok(Self { nvml, loaded, name, is_simulated })
     }
 
     /// Reads the whole machine. Needs no rights: what this process may not see is said to be unseen. A
@@ -106,7 +105,7 @@ impl Driver {
     }
 
     /// Carries out one step and reads back that it came about. Doing a step that is already done is no
-    /// error: after a crash nobody knows whether the last one was.
+    /// error, but for a creation: what is there already is somebody else's.
     ///
     /// Locked clocks are the one thing that is not read back: NVML has no call for it, and the clock that
     /// runs may be lower for good reasons (power, heat).
@@ -155,10 +154,11 @@ impl Driver {
     }
 
     /// The catalogue's board with this combined PCI device id.
-    fn board(&self, pci_device_id: &str) -> Option<&Board> {
-        let is_it =
-            |board: &&Board| board.pci_device_ids.iter().any(|id| id.eq_ignore_ascii_case(pci_device_id));
-        self.boards.iter().find(is_it)
+    fn board(&self, pci_device_id: &str) -> Option<&'static Board> {
+        let is_it = |board: &&'static Board| {
+            board.pci_device_ids.iter().any(|id| id.eq_ignore_ascii_case(pci_device_id))
+        };
+        catalogue::boards().find(is_it)
     }
 }
 

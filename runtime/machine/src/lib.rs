@@ -8,6 +8,7 @@
 
 pub mod apply;
 pub mod bind;
+mod catalogue;
 pub mod changes;
 pub mod destroy;
 pub mod diff;

@@ -3,8 +3,8 @@
 //! Refusals stop the steps; warnings do not. The blast radius says what stops running. Nothing here decides
 //! anything: the steps are those of [`diff()`](crate::diff::diff), all of them or none.
 
+use crate::catalogue;
 use crate::changes::{Changes, Operation, Step};
-use crate::diff::silicon;
 use crate::error::Refusal;
 use crate::observed::{Holder, Observed, ObservedGpu, ObservedInstance};
 use std::collections::BTreeMap;
@@ -239,7 +239,7 @@ impl Judge<'_> {
         }
         let is_beside = |n: u32| {
             let slices = |profile: &str| {
-                let board = gpu.board.as_deref().and_then(silicon::board)?;
+                let board = gpu.board.as_deref().and_then(catalogue::board)?;
                 Some((board.n_memory_slices, board.profile(profile)?.n_compute_slices))
             };
             self.after().iter().any(|profile| slices(profile) == Some((8, n)))

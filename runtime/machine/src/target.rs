@@ -35,6 +35,21 @@ pub struct TargetGpu {
     pub power_limit_mw: Option<u32>,
 }
 
+impl TargetGpu {
+    /// What a GPU is to be that was ours and carries nothing from now on.
+    #[must_use]
+    pub fn released() -> Self {
+        Self {
+            mig: None,
+            services: Vec::new(),
+            persistence: None,
+            instances: Vec::new(),
+            sm_clock: ClockTarget::Unlocked,
+            power_limit_mw: None,
+        }
+    }
+}
+
 /// The wish for a GPU instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetInstance {

@@ -1,5 +1,6 @@
 //! The command line of `entc simulate` and `entc compare`.
 
+use super::machine::Planned;
 use super::{Format, Question, values};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -14,15 +15,9 @@ Examples:
   entc simulate plan.json --trace azure.csv
   entc simulate plan.json --trace classify=day.csv --trace chat=night.csv --format json")]
 pub(crate) struct Simulate {
-    /// A plan made by `entc plan -o`, or a spec, which is planned first; `-` is a plan on standard input.
-    #[arg(value_name = "plan.json|FILE")]
-    pub(crate) file: String,
-    /// What is asked in place of what the spec says.
+    /// The plan, or a spec.
     #[command(flatten)]
-    pub(crate) question: Question,
-    /// Who plans a spec.
-    #[command(flatten)]
-    pub(crate) who: Who,
+    pub(crate) planned: Planned,
     /// How long to simulate, and how often.
     #[command(flatten)]
     pub(crate) runs: Runs,

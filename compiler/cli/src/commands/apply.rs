@@ -5,7 +5,7 @@
 use super::canvas_out;
 use super::kept;
 use super::steps::{Steps, Strictness};
-use super::transaction::{Run, locked, none_open, start, tell_line};
+use super::transaction::{Begun, Run, locked, none_open, start, tell_line};
 use super::wanted::{Asked, Wanted};
 use crate::arguments::{Apply, Told};
 use crate::exit::{Exit, Stop, Trouble};
@@ -152,22 +152,11 @@ pub(super) fn ask(question: &str, terminal: &Terminal) -> bool {
 
 /// Goes on with a transaction that was cut off.
 fn go_on(arguments: &Apply, terminal: &Terminal) -> Result<Exit, Stop> {
-    let machine = Machine::of(&arguments.machine.library)?;
-    let folder = machine::state_folder(&arguments.machine, &machine.library);
-    let store = locked(&folder, arguments.change.lock_timeout)?;
-    let observed = machine.observe()?;
+    let Begun { machine, store, observed } = Begun::on(&arguments.machine, &arguments.change)?;
     let state = store.state().map_err(|error| machine::store(&error))?;
     let changes = resume::preview(&store, &observed).map_err(|error| Stop::World(machine::failed(&error)))?;
-    let shown = Shown {
-        title: "what was left to do",
-        changes: &changes,
-        observed: &observed,
-        radius: &blast_radius(&changes, &observed, &state.on(&observed)),
-        has_boards_off: false,
-        binding: None,
-        refusals: &[],
-        warnings: &[],
-    };
+    let radius = blast_radius(&changes, &observed, &state.on(&observed));
+    let shown = Shown::alone("what was left to do", &changes, &observed, &radius);
     start("resume", &arguments.change, &shown, terminal)?;
     let run = Run { word: "resume", machine: &machine, store: &store, change: &arguments.change };
     Ok(run.carry_out(terminal, changes.steps.len(), resume::resume))

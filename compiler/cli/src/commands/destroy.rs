@@ -1,10 +1,10 @@
 //! `entc destroy`: everything of entc's leaves the machine, and the values from before come back.
 
 use super::apply::ask;
-use super::transaction::{Run, locked, none_open, start};
+use super::transaction::{Begun, Run, none_open, start};
 use crate::arguments::{Destroy, Told};
 use crate::exit::{Exit, Stop};
-use crate::machine::{self, Machine};
+use crate::machine;
 use crate::render::changes::Shown;
 use crate::terminal::{Terminal, Verbosity};
 use ent_machine::apply::{Request, apply};
@@ -28,11 +28,8 @@ pub(super) fn run(arguments: &Destroy, terminal: &Terminal) -> Result<Exit, Stop
             help: Some("give it back without asking with `--auto-approve`".to_owned()),
         });
     }
-    let machine = Machine::of(&arguments.machine.library)?;
-    let folder = machine::state_folder(&arguments.machine, &machine.library);
-    let store = locked(&folder, change.lock_timeout)?;
+    let Begun { machine, store, observed } = Begun::on(&arguments.machine, &arguments.change)?;
     none_open(&store)?;
-    let observed = machine.observe()?;
     let state = store.state().map_err(|error| machine::store(&error))?;
     let (target, notes) = target(&state, &observed);
     let of_now = state.on(&observed);
@@ -41,15 +38,10 @@ pub(super) fn run(arguments: &Destroy, terminal: &Terminal) -> Result<Exit, Stop
     let allowed = Allowed { reset: change.allow_reset };
     let refusals =
         machine::refusals(&preflight(&changes, &observed, allowed, machine.driver.is_privileged()));
+    let radius = blast_radius(&changes, &observed, &of_now);
     let shown = Shown {
-        title: "back to before entc",
-        changes: &changes,
-        observed: &observed,
-        radius: &blast_radius(&changes, &observed, &of_now),
-        has_boards_off: false,
-        binding: None,
-        refusals: &[],
         warnings: &warnings(&changes, &observed, &of_now, None),
+        ..Shown::alone("back to before entc", &changes, &observed, &radius)
     };
     start("destroy", change, &shown, terminal)?;
     for note in notes {

@@ -8,7 +8,6 @@ use crate::exit::{Exit, Stop};
 use crate::machine;
 use crate::render::{self, json};
 use crate::terminal::Terminal;
-use ent_machine::journal::Journal;
 use ent_machine::preflight::Allowed;
 
 /// Plans where need be, looks at the machine, and shows the steps.
@@ -28,13 +27,7 @@ pub(super) fn run(arguments: &Diff, terminal: &Terminal) -> Result<Exit, Stop> {
     };
     let store = machine::store_of(&arguments.machine, &wanted.machine.library);
     let state = store.state().map_err(|error| machine::store(&error))?;
-    if store
-        .journal()
-        .map_err(|error| machine::store(&error))?
-        .is_some_and(|journal| Journal::is_open(&journal))
-    {
-        super::warn_of_open(terminal);
-    }
+    super::warn_if_open(&store, terminal)?;
     let steps = Steps::between(&wanted, &state, Allowed::default(), Strictness::AsPlanned)?;
     let text = match arguments.format {
         Format::Human => render::changes::changes(&steps.shown(&wanted), &canvas_out(terminal, false, false)),

@@ -8,7 +8,6 @@ use crate::render::{self, json};
 use crate::report::machine::{DriftReport, Drifted, FORMAT_VERSION};
 use crate::terminal::Terminal;
 use ent_machine::drift::drift;
-use ent_machine::journal::Journal;
 
 /// Compares the machine with the state.
 pub(super) fn run(arguments: &Drift, terminal: &Terminal) -> Result<Exit, Stop> {
@@ -16,13 +15,7 @@ pub(super) fn run(arguments: &Drift, terminal: &Terminal) -> Result<Exit, Stop> 
     let observed = machine.observe()?;
     let store = machine::store_of(&arguments.machine, &machine.library);
     let state = store.state().map_err(|error| machine::store(&error))?;
-    if store
-        .journal()
-        .map_err(|error| machine::store(&error))?
-        .is_some_and(|journal| Journal::is_open(&journal))
-    {
-        super::warn_of_open(terminal);
-    }
+    super::warn_if_open(&store, terminal)?;
     crate::bug::processing("drift");
     let drifted = |one: ent_machine::drift::Drift| Drifted {
         gpu: one.gpu,

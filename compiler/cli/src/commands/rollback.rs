@@ -1,9 +1,9 @@
 //! `entc rollback`: the last journal → the machine as it was before.
 
-use super::transaction::{Run, locked, start};
+use super::transaction::{Begun, Run, start};
 use crate::arguments::Rollback;
 use crate::exit::{Exit, Stop};
-use crate::machine::{self, Machine};
+use crate::machine;
 use crate::render::changes::Shown;
 use crate::terminal::Terminal;
 use ent_machine::preflight::blast_radius;
@@ -12,25 +12,14 @@ use ent_machine::rollback;
 /// Shows the way back and goes it.
 pub(super) fn run(arguments: &Rollback, terminal: &Terminal) -> Result<Exit, Stop> {
     crate::interrupt::listen();
-    let machine = Machine::of(&arguments.machine.library)?;
-    let folder = machine::state_folder(&arguments.machine, &machine.library);
-    let store = locked(&folder, arguments.change.lock_timeout)?;
-    let observed = machine.observe()?;
+    let Begun { machine, store, observed } = Begun::on(&arguments.machine, &arguments.change)?;
     // The way back needs only the journal; a state that is gone or damaged takes the services' names from
     // what is shown, no more.
     let state = store.state().unwrap_or_default();
     let (changes, notes) =
         rollback::preview(&store, &observed).map_err(|error| Stop::World(machine::failed(&error)))?;
-    let shown = Shown {
-        title: "back to before the last transaction",
-        changes: &changes,
-        observed: &observed,
-        radius: &blast_radius(&changes, &observed, &state.on(&observed)),
-        has_boards_off: false,
-        binding: None,
-        refusals: &[],
-        warnings: &[],
-    };
+    let radius = blast_radius(&changes, &observed, &state.on(&observed));
+    let shown = Shown::alone("back to before the last transaction", &changes, &observed, &radius);
     start("rollback", &arguments.change, &shown, terminal)?;
     for note in notes {
         terminal.message(&format!("note: {note}\n"));

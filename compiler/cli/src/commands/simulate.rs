@@ -16,10 +16,10 @@ use serde::Serialize;
 
 /// Simulates and reports.
 pub(super) fn run(arguments: &Simulate, terminal: &Terminal) -> Result<Exit, Stop> {
-    let is_saved = is_plan(&arguments.file);
+    let is_saved = is_plan(&arguments.planned.file);
     let (plan, mut traces) = if is_saved {
-        nothing_asked(&arguments.question, &arguments.who)?;
-        let saved = show::read(&arguments.file)?;
+        nothing_asked(&arguments.planned.question, &arguments.planned.who)?;
+        let saved = show::read(&arguments.planned.file)?;
         saved.warn(terminal);
         (saved.plan.into_plan(), Traces::new())
     } else {
@@ -43,11 +43,11 @@ pub(super) fn run(arguments: &Simulate, terminal: &Terminal) -> Result<Exit, Sto
 /// Plans the spec; an exit code where there is no plan to simulate.
 fn planned(arguments: &Simulate, terminal: &Terminal) -> Result<Result<(Plan, Traces), Exit>, Stop> {
     crate::interrupt::listen();
-    let who = Who::asked(&arguments.who)?;
-    let mut compiled = asked(&arguments.file, &arguments.question)?;
-    let given = Given::read(&arguments.who.published, compiled.latency_rule(), &[who])?;
-    let performance = performance(&mut compiled, arguments.question.table.as_deref())?;
-    let time_limit = arguments.question.time_limit.as_secs_f64();
+    let who = Who::asked(&arguments.planned.who)?;
+    let mut compiled = asked(&arguments.planned.file, &arguments.planned.question)?;
+    let given = Given::read(&arguments.planned.who.published, compiled.latency_rule(), &[who])?;
+    let performance = performance(&mut compiled, arguments.planned.question.table.as_deref())?;
+    let time_limit = arguments.planned.question.time_limit.as_secs_f64();
     let limits = Limits { gap: 0.0, time_limit, node_limit: None };
     let made = make(who, &given, &mut compiled, &performance, &limits, terminal)?;
     tell(terminal, &compiled.sources, &made.diagnostics);

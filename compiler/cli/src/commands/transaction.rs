@@ -1,7 +1,7 @@
 //! A transaction that runs → what is told of it meanwhile, and how it is said to have ended.
 
 use super::{canvas_err, canvas_out};
-use crate::arguments::{Change, Told};
+use crate::arguments::{self, Change, Told};
 use crate::exit::{Exit, Stop, Trouble};
 use crate::machine::{self, Machine};
 use crate::render::changes::{Shown, changes};
@@ -11,6 +11,7 @@ use crate::report::machine::{Event as Line, ShownStep, ShownTrouble, What};
 use crate::terminal::{Terminal, Verbosity};
 use ent_machine::apply::{Ended, Event, Means, Outcome, Report};
 use ent_machine::error::ApplyError;
+use ent_machine::observed::Observed;
 use ent_machine::preflight::Allowed;
 use ent_machine::store::{Locked, Store};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -28,6 +29,23 @@ pub(super) fn locked(folder: &Path, patience: Duration) -> Result<Locked, Stop> 
         .and_then(|store| store.lock(&command.join(" "), patience))
         .inspect(|store| crate::interrupt::has_locked(store))
         .map_err(|error| machine::store(&error).into())
+}
+
+/// What every command begins with that changes a machine without a plan.
+pub(super) struct Begun {
+    pub(super) machine: Machine,
+    pub(super) store: Locked,
+    pub(super) observed: Observed,
+}
+
+impl Begun {
+    /// Opens the library, takes the lock, looks at the machine.
+    pub(super) fn on(machine: &arguments::Machine, change: &Change) -> Result<Self, Stop> {
+        let at = Machine::of(&machine.library)?;
+        let store = locked(&machine::state_folder(machine, &at.library), change.lock_timeout)?;
+        let observed = at.observe()?;
+        Ok(Self { machine: at, store, observed })
+    }
 }
 
 /// Refuses to begin where another transaction was cut off.

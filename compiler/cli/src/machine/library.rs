@@ -69,7 +69,7 @@ fn first_of(folders: &[PathBuf]) -> Result<PathBuf, Stop> {
     let mut tried = Vec::new();
     for file in folders.iter().map(|folder| folder.join(SIMULATED)) {
         match std::fs::read(&file) {
-            Ok(bytes) if bytes.windows(MARK.len()).any(|part| part == MARK) => return Ok(file),
+            Ok(bytes) if memchr::memmem::find(&bytes, MARK).is_some() => return Ok(file),
             Ok(_) => tried.push(format!("{}: is another library, or of an older entc", file.display())),
             Err(error) => tried.push(format!("{}: {}", file.display(), crate::write::reason(&error))),
         }

@@ -29,6 +29,27 @@ pub(crate) struct Shown<'a> {
     pub(crate) warnings: &'a [Warning],
 }
 
+impl<'a> Shown<'a> {
+    /// Steps that no plan is behind, and that nothing more is to be said of.
+    pub(crate) fn alone(
+        title: &'a str,
+        changes: &'a Changes,
+        observed: &'a Observed,
+        radius: &'a [Radius],
+    ) -> Self {
+        Self {
+            title,
+            changes,
+            observed,
+            radius,
+            has_boards_off: false,
+            binding: None,
+            refusals: &[],
+            warnings: &[],
+        }
+    }
+}
+
 /// Draws the steps.
 pub(crate) fn changes(shown: &Shown<'_>, canvas: &Canvas) -> String {
     let mut lines = heading(shown, canvas);

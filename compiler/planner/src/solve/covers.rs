@@ -6,7 +6,7 @@
 //! instance counts is what makes the bound strong: the linear relaxation of "counts that cover a rate"
 //! uses fractions of instances, that of "choose one cover" does not.
 
-use std::collections::BTreeMap;
+use super::kept::Kept;
 
 /// A point with its prices.
 #[derive(Clone, Copy, Debug)]
@@ -80,12 +80,9 @@ pub(crate) fn covers(items: &[Item], search: Search) -> Found {
         least: &least,
         completion: &completion,
         search,
-        cutoff: search.cutoff,
+        kept: Kept::new(search),
         steps: search.steps,
         stack: Vec::new(),
-        found: Vec::new(),
-        by_cells: BTreeMap::new(),
-        incomplete_from: search.cutoff,
     };
     state.extend(0, 1.0, 0.0);
     state.finish()
@@ -117,12 +114,9 @@ struct State<'a> {
     least: &'a [f64],
     completion: &'a [f64],
     search: Search,
-    cutoff: f64,
+    kept: Kept,
     steps: usize,
     stack: Vec<usize>,
-    found: Vec<(f64, Vec<usize>)>,
-    by_cells: BTreeMap<Vec<usize>, (f64, Vec<usize>)>,
-    incomplete_from: f64,
 }
 
 impl State<'_> {
@@ -130,22 +124,22 @@ impl State<'_> {
         for index in from..self.items.len() {
             // INVARIANT: `least` does not decrease with the index, so no later item can do better.
             let lower = price + need * self.least[index];
-            if lower >= self.cutoff {
+            if lower >= self.kept.cutoff {
                 return;
             }
             if self.steps == 0 {
-                self.incomplete_from = self.incomplete_from.min(lower);
+                self.kept.miss(lower);
                 return;
             }
             self.steps -= 1;
             let item = self.items[index];
             let served = item.capacity.min(need);
             let with = price + item.fixed + item.variable * served;
-            if with >= self.cutoff {
+            if with >= self.kept.cutoff {
                 continue;
             }
             let left = need - served;
-            if with + self.completion[(left.max(0.0) * GRID as f64) as usize] >= self.cutoff {
+            if with + self.completion[(left.max(0.0) * GRID as f64) as usize] >= self.kept.cutoff {
                 continue;
             }
             self.stack.push(index);
@@ -153,7 +147,7 @@ impl State<'_> {
             if left <= SERVED && count >= self.search.replicas.0 {
                 self.record(with);
             } else if count >= MOST_INSTANCES.max(self.search.replicas.0) {
-                self.incomplete_from = self.incomplete_from.min(with);
+                self.kept.miss(with);
             } else if count < self.search.replicas.1 {
                 self.extend(index, left.max(0.0), with);
             }
@@ -162,59 +156,16 @@ impl State<'_> {
     }
 
     fn record(&mut self, price: f64) {
-        let stack = self.stack.clone();
-        if self.search.one_per_cells {
-            let mut cells: Vec<usize> = stack.iter().map(|&i| self.items[i].cell).collect();
-            cells.sort_unstable();
-            match self.by_cells.get_mut(&cells) {
-                Some(best) if best.0 <= price => {}
-                Some(best) => *best = (price, stack),
-                None => {
-                    self.by_cells.insert(cells, (price, stack));
-                }
-            }
-            if self.by_cells.len() > 2 * self.search.keep {
-                let mut all: Vec<_> = std::mem::take(&mut self.by_cells).into_iter().collect();
-                all.sort_by(|a, b| a.1.0.total_cmp(&b.1.0).then_with(|| a.0.cmp(&b.0)));
-                self.tighten(all.get(self.search.keep).map(|c| c.1.0));
-                all.truncate(self.search.keep);
-                self.by_cells = all.into_iter().collect();
-            }
-        } else {
-            self.found.push((price, stack));
-            if self.found.len() > 2 * self.search.keep {
-                self.found.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
-                self.tighten(self.found.get(self.search.keep).map(|c| c.0));
-                self.found.truncate(self.search.keep);
-            }
-        }
+        self.kept.record(price, &self.stack, |index| self.items[index].cell);
     }
 
-    /// Covers from this price on are no longer all kept.
-    fn tighten(&mut self, price: Option<f64>) {
-        if let Some(price) = price {
-            self.cutoff = self.cutoff.min(price);
-            self.incomplete_from = self.incomplete_from.min(price);
-        }
-    }
-
-    fn finish(mut self) -> Found {
-        let mut all = std::mem::take(&mut self.found);
-        all.extend(std::mem::take(&mut self.by_cells).into_values());
-        all.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
-        if all.len() > self.search.keep {
-            let beyond = all.get(self.search.keep).map(|c| c.0);
-            self.tighten(beyond);
-            all.truncate(self.search.keep);
-        }
-        let covers = all
-            .into_iter()
-            .map(|(price, stack)| Cover {
-                points: stack.iter().map(|&i| self.items[i].point).collect(),
-                price,
-            })
-            .collect();
-        Found { covers, complete_below: self.incomplete_from }
+    fn finish(self) -> Found {
+        let (kept, complete_below) = self.kept.finish();
+        let cover = |(price, stack): (f64, Vec<usize>)| Cover {
+            points: stack.iter().map(|&i| self.items[i].point).collect(),
+            price,
+        };
+        Found { covers: kept.into_iter().map(cover).collect(), complete_below }
     }
 }
 

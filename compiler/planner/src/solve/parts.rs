@@ -7,8 +7,8 @@
 //! wasted.
 
 use super::covers::Search;
+use super::kept::Kept;
 use crate::problem::RATE_PARTS;
-use std::collections::BTreeMap;
 
 /// An instance that serves some parts of the rate.
 #[derive(Clone, Copy, Debug)]
@@ -57,12 +57,9 @@ pub(super) fn covers(mut servings: Vec<Serving>, search: Search) -> Found {
         servings: &servings,
         first: &first,
         search,
-        cutoff: search.cutoff,
+        kept: Kept::new(search),
         steps: search.steps,
         stack: Vec::new(),
-        found: Vec::new(),
-        by_cells: BTreeMap::new(),
-        incomplete_from: search.cutoff,
     };
     state.extend(0, RATE_PARTS, 0.0);
     state.finish()
@@ -91,12 +88,9 @@ struct State<'a> {
     first: &'a [usize],
     completion: Vec<Vec<f64>>,
     search: Search,
-    cutoff: f64,
+    kept: Kept,
     steps: usize,
     stack: Vec<usize>,
-    found: Vec<(f64, Vec<usize>)>,
-    by_cells: BTreeMap<Vec<usize>, (f64, Vec<usize>)>,
-    incomplete_from: f64,
 }
 
 impl State<'_> {
@@ -118,11 +112,11 @@ impl State<'_> {
             for index in begin..end {
                 let with = price + self.servings[index].price;
                 let lower = with + self.completion[parts][left - parts];
-                if lower >= self.cutoff {
+                if lower >= self.kept.cutoff {
                     break;
                 }
                 if self.steps == 0 {
-                    self.incomplete_from = self.incomplete_from.min(price + self.completion[parts][left]);
+                    self.kept.miss(price + self.completion[parts][left]);
                     return;
                 }
                 self.steps -= 1;
@@ -138,60 +132,16 @@ impl State<'_> {
     }
 
     fn record(&mut self, price: f64) {
-        let stack = self.stack.clone();
-        let most = self.search.keep.saturating_mul(2);
-        if self.search.one_per_cells {
-            let mut cells: Vec<usize> = stack.iter().map(|&i| self.servings[i].cell).collect();
-            cells.sort_unstable();
-            match self.by_cells.get_mut(&cells) {
-                Some(best) if best.0 <= price => {}
-                Some(best) => *best = (price, stack),
-                None => {
-                    self.by_cells.insert(cells, (price, stack));
-                }
-            }
-            if self.by_cells.len() > most {
-                let mut all: Vec<_> = std::mem::take(&mut self.by_cells).into_iter().collect();
-                all.sort_by(|a, b| a.1.0.total_cmp(&b.1.0).then_with(|| a.0.cmp(&b.0)));
-                self.tighten(all.get(self.search.keep).map(|c| c.1.0));
-                all.truncate(self.search.keep);
-                self.by_cells = all.into_iter().collect();
-            }
-        } else {
-            self.found.push((price, stack));
-            if self.found.len() > most {
-                self.found.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
-                self.tighten(self.found.get(self.search.keep).map(|c| c.0));
-                self.found.truncate(self.search.keep);
-            }
-        }
+        self.kept.record(price, &self.stack, |index| self.servings[index].cell);
     }
 
-    /// Covers from this price on are no longer all kept.
-    fn tighten(&mut self, price: Option<f64>) {
-        if let Some(price) = price {
-            self.cutoff = self.cutoff.min(price);
-            self.incomplete_from = self.incomplete_from.min(price);
-        }
-    }
-
-    fn finish(mut self) -> Found {
-        let mut all = std::mem::take(&mut self.found);
-        all.extend(std::mem::take(&mut self.by_cells).into_values());
-        all.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
-        if all.len() > self.search.keep {
-            let beyond = all.get(self.search.keep).map(|c| c.0);
-            self.tighten(beyond);
-            all.truncate(self.search.keep);
-        }
-        let covers = all
-            .into_iter()
-            .map(|(price, stack)| Cover {
-                servings: stack.iter().map(|&i| self.servings[i]).collect(),
-                price,
-            })
-            .collect();
-        Found { covers, complete_below: self.incomplete_from }
+    fn finish(self) -> Found {
+        let (kept, complete_below) = self.kept.finish();
+        let cover = |(price, stack): (f64, Vec<usize>)| Cover {
+            servings: stack.iter().map(|&i| self.servings[i]).collect(),
+            price,
+        };
+        Found { covers: kept.into_iter().map(cover).collect(), complete_below }
     }
 }
 

@@ -1,7 +1,7 @@
 //! One step → the machine changed by it, and read back.
 //!
 //! Each step first looks whether it is already done, because after a crash nobody knows. An instance that is
-//! there already is not: it would be somebody else's, because the steps of a resumed transaction are found anew. Devices are
+//! there before it is created is somebody else's: a resumed transaction finds its steps anew. Devices are
 //! opened by UUID for each step, and again after a change of mode: it may reset the GPU, and handles and
 //! minor numbers die with that. Ids of profiles are those of this GPU.
 

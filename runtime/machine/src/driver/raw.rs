@@ -184,6 +184,20 @@ pub(super) struct ComputeInstance<'nvml> {
     handle: c::nvmlComputeInstance_t,
 }
 
+/// A profile from a structure of any form of the call: they are alike in these fields, and of different types.
+macro_rules! profile {
+    ($info:expr, $name:expr) => {
+        Profile {
+            id: $info.id,
+            n_slices: $info.sliceCount,
+            max_instances: $info.instanceCount,
+            n_sms: $info.multiprocessorCount,
+            memory_mib: $info.memorySizeMB,
+            name: $name,
+        }
+    };
+}
+
 impl<'nvml> RawDevice<'nvml> {
     /// The bare handle of a device of this library.
     pub(super) fn of(nvml: &'nvml Nvml, device: &Device<'nvml>) -> Self {
@@ -211,14 +225,7 @@ impl<'nvml> RawDevice<'nvml> {
             // SAFETY: a live handle, and a structure of the type that this form writes.
             |call| unsafe { call(self.handle, number, &raw mut info) },
         )?;
-        Ok(Profile {
-            id: info.id,
-            n_slices: info.sliceCount,
-            max_instances: info.instanceCount,
-            n_sms: info.multiprocessorCount,
-            memory_mib: info.memorySizeMB,
-            name: None,
-        })
+        Ok(profile!(info, None))
     }
 
     fn profile_v3(&self, number: u32) -> Answer<Profile> {
@@ -231,14 +238,7 @@ impl<'nvml> RawDevice<'nvml> {
             // in its C type (nvml.h: "`nvmlGpuInstanceProfileInfo_v2_t` or later").
             |call| unsafe { call(self.handle, number, (&raw mut info).cast()) },
         )?;
-        Ok(Profile {
-            id: info.id,
-            n_slices: info.sliceCount,
-            max_instances: info.instanceCount,
-            n_sms: info.multiprocessorCount,
-            memory_mib: info.memorySizeMB,
-            name: text(&info.name),
-        })
+        Ok(profile!(info, text(&info.name)))
     }
 
     fn profile_v2(&self, number: u32) -> Answer<Profile> {
@@ -250,14 +250,7 @@ impl<'nvml> RawDevice<'nvml> {
             // SAFETY: a live handle, and a structure of the type that `version` names.
             |call| unsafe { call(self.handle, number, &raw mut info) },
         )?;
-        Ok(Profile {
-            id: info.id,
-            n_slices: info.sliceCount,
-            max_instances: info.instanceCount,
-            n_sms: info.multiprocessorCount,
-            memory_mib: info.memorySizeMB,
-            name: text(&info.name),
-        })
+        Ok(profile!(info, text(&info.name)))
     }
 
     /// All legal placements of a profile, whatever is placed now. Needs rights. Asked raw, because

@@ -86,17 +86,7 @@ pub(crate) fn restored(journal: &Journal, target: &Target, observed: &Observed, 
         }
     }
     // A lock that may be there is one to be unlocked.
-    let unlocked = |uuid: &GpuUuid| {
-        let wish = TargetGpu {
-            mig: None,
-            services: Vec::new(),
-            persistence: None,
-            instances: Vec::new(),
-            sm_clock: ClockTarget::Unlocked,
-            power_limit_mw: None,
-        };
-        (uuid.clone(), wish)
-    };
+    let unlocked = |uuid: &GpuUuid| (uuid.clone(), TargetGpu::released());
     let now = journal.state_on(observed, &Target { gpus: gone.iter().map(unlocked).collect() });
     for uuid in gone {
         let recorded = state.gpus.get(uuid);

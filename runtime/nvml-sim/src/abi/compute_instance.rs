@@ -59,51 +59,35 @@ fn info(instance: ComputeInstanceHandle) -> Answer<ComputeInstanceInfo> {
     look(|machine| machine.compute_instance(serial))
 }
 
+/// A structure of one form of the call: the forms are alike in these fields, and of different types.
+macro_rules! profile_info {
+    ($form:ident, $info:expr $(, $field:ident: $value:expr)*) => {
+        $form {
+            id: $info.id,
+            sliceCount: $info.slice_count,
+            instanceCount: $info.instance_count,
+            multiprocessorCount: $info.multiprocessor_count,
+            sharedCopyEngineCount: $info.shared_copy_engine_count,
+            sharedDecoderCount: $info.shared_decoder_count,
+            sharedEncoderCount: $info.shared_encoder_count,
+            sharedJpegCount: $info.shared_jpeg_count,
+            sharedOfaCount: $info.shared_ofa_count,
+            $($field: $value,)*
+        }
+    };
+}
+
 fn first(info: &ComputeInstanceProfileInfo) -> nvmlComputeInstanceProfileInfo_t {
-    nvmlComputeInstanceProfileInfo_t {
-        id: info.id,
-        sliceCount: info.slice_count,
-        instanceCount: info.instance_count,
-        multiprocessorCount: info.multiprocessor_count,
-        sharedCopyEngineCount: info.shared_copy_engine_count,
-        sharedDecoderCount: info.shared_decoder_count,
-        sharedEncoderCount: info.shared_encoder_count,
-        sharedJpegCount: info.shared_jpeg_count,
-        sharedOfaCount: info.shared_ofa_count,
-    }
+    profile_info!(nvmlComputeInstanceProfileInfo_t, info)
 }
 
 fn second(version: c_uint, info: &ComputeInstanceProfileInfo) -> nvmlComputeInstanceProfileInfo_v2_t {
-    nvmlComputeInstanceProfileInfo_v2_t {
-        version,
-        id: info.id,
-        sliceCount: info.slice_count,
-        instanceCount: info.instance_count,
-        multiprocessorCount: info.multiprocessor_count,
-        sharedCopyEngineCount: info.shared_copy_engine_count,
-        sharedDecoderCount: info.shared_decoder_count,
-        sharedEncoderCount: info.shared_encoder_count,
-        sharedJpegCount: info.shared_jpeg_count,
-        sharedOfaCount: info.shared_ofa_count,
-        name: text_field(&info.name),
-    }
+    profile_info!(nvmlComputeInstanceProfileInfo_v2_t, info, version: version, name: text_field(&info.name))
 }
 
 fn third(version: c_uint, info: &ComputeInstanceProfileInfo) -> nvmlComputeInstanceProfileInfo_v3_t {
-    nvmlComputeInstanceProfileInfo_v3_t {
-        version,
-        id: info.id,
-        sliceCount: info.slice_count,
-        instanceCount: info.instance_count,
-        multiprocessorCount: info.multiprocessor_count,
-        sharedCopyEngineCount: info.shared_copy_engine_count,
-        sharedDecoderCount: info.shared_decoder_count,
-        sharedEncoderCount: info.shared_encoder_count,
-        sharedJpegCount: info.shared_jpeg_count,
-        sharedOfaCount: info.shared_ofa_count,
-        name: text_field(&info.name),
-        capabilities: 0,
-    }
+    let name = text_field(&info.name);
+    profile_info!(nvmlComputeInstanceProfileInfo_v3_t, info, version: version, name: name, capabilities: 0)
 }
 
 exports! {

@@ -18,20 +18,27 @@ fn is_p2p(info: &GpuInstanceProfileInfo) -> c_uint {
     (info.capabilities & NVML_GPU_INSTANCE_PROFILE_CAPS_P2P != 0).into()
 }
 
+/// A structure of one form of the call: the forms are alike in these fields, and of different types.
+macro_rules! profile_info {
+    ($form:ident, $info:expr, $($field:ident: $value:expr),*) => {
+        $form {
+            id: $info.id,
+            sliceCount: $info.slice_count,
+            instanceCount: $info.instance_count,
+            multiprocessorCount: $info.multiprocessor_count,
+            copyEngineCount: $info.copy_engine_count,
+            decoderCount: $info.decoder_count,
+            encoderCount: $info.encoder_count,
+            jpegCount: $info.jpeg_count,
+            ofaCount: $info.ofa_count,
+            memorySizeMB: $info.memory_size_mib,
+            $($field: $value,)*
+        }
+    };
+}
+
 fn first(info: &GpuInstanceProfileInfo) -> nvmlGpuInstanceProfileInfo_t {
-    nvmlGpuInstanceProfileInfo_t {
-        id: info.id,
-        isP2pSupported: is_p2p(info),
-        sliceCount: info.slice_count,
-        instanceCount: info.instance_count,
-        multiprocessorCount: info.multiprocessor_count,
-        copyEngineCount: info.copy_engine_count,
-        decoderCount: info.decoder_count,
-        encoderCount: info.encoder_count,
-        jpegCount: info.jpeg_count,
-        ofaCount: info.ofa_count,
-        memorySizeMB: info.memory_size_mib,
-    }
+    profile_info!(nvmlGpuInstanceProfileInfo_t, info, isP2pSupported: is_p2p(info))
 }
 
 const SECOND: c_uint = struct_version::<nvmlGpuInstanceProfileInfo_v2_t>(2);
@@ -43,39 +50,19 @@ fn versioned(out: Versioned, info: impl FnOnce() -> Answer<GpuInstanceProfileInf
     match version {
         SECOND => {
             let info = info()?;
-            out.as_type().set(nvmlGpuInstanceProfileInfo_v2_t {
-                version,
-                id: info.id,
-                isP2pSupported: is_p2p(&info),
-                sliceCount: info.slice_count,
-                instanceCount: info.instance_count,
-                multiprocessorCount: info.multiprocessor_count,
-                copyEngineCount: info.copy_engine_count,
-                decoderCount: info.decoder_count,
-                encoderCount: info.encoder_count,
-                jpegCount: info.jpeg_count,
-                ofaCount: info.ofa_count,
-                memorySizeMB: info.memory_size_mib,
-                name: text_field(&info.name),
-            })
+            let (is_p2p, name) = (is_p2p(&info), text_field(&info.name));
+            let form = profile_info!(
+                nvmlGpuInstanceProfileInfo_v2_t, info, version: version, isP2pSupported: is_p2p, name: name
+            );
+            out.as_type().set(form)
         }
         THIRD => {
             let info = info()?;
-            out.as_type().set(nvmlGpuInstanceProfileInfo_v3_t {
-                version,
-                id: info.id,
-                sliceCount: info.slice_count,
-                instanceCount: info.instance_count,
-                multiprocessorCount: info.multiprocessor_count,
-                copyEngineCount: info.copy_engine_count,
-                decoderCount: info.decoder_count,
-                encoderCount: info.encoder_count,
-                jpegCount: info.jpeg_count,
-                ofaCount: info.ofa_count,
-                memorySizeMB: info.memory_size_mib,
-                name: text_field(&info.name),
-                capabilities: info.capabilities,
-            })
+            let (capabilities, name) = (info.capabilities, text_field(&info.name));
+            let form = profile_info!(
+                nvmlGpuInstanceProfileInfo_v3_t, info, version: version, capabilities: capabilities, name: name
+            );
+            out.as_type().set(form)
         }
         _ => Err(Return::ArgumentVersionMismatch),
     }

@@ -8,11 +8,7 @@ use std::time::Duration;
 #[test]
 fn what_waits_while_the_worker_is_busy_leaves_together() {
     let gate = Gate::default();
-    let inside = gate.clone();
-    let rig = Rig::single(move |batch| {
-        inside.pass();
-        double(batch)
-    });
+    let rig = Rig::single(gate.before(double));
     let mut first = rig.ask(&rows(&[0.0]));
     rig.until(|s| s.services[0].replicas[0].in_flight == 1);
     let mut others: Vec<_> = (1..8).map(|i| rig.ask(&rows(&[i as f32]))).collect();
@@ -29,11 +25,7 @@ fn what_waits_while_the_worker_is_busy_leaves_together() {
 #[test]
 fn each_request_of_a_batch_gets_its_own_rows() {
     let gate = Gate::default();
-    let inside = gate.clone();
-    let rig = Rig::single(move |batch| {
-        inside.pass();
-        double(batch)
-    });
+    let rig = Rig::single(gate.before(double));
     let mut first = rig.ask(&rows(&[0.0]));
     rig.until(|s| s.services[0].replicas[0].in_flight == 1);
     let mut two = rig.ask(&rows(&[1.0, 2.0]));
@@ -53,11 +45,8 @@ fn each_request_of_a_batch_gets_its_own_rows() {
 #[test]
 fn requests_of_different_shapes_are_of_different_batches() {
     let gate = Gate::default();
-    let inside = gate.clone();
-    let rig = Rig::single(move |batch| {
-        inside.pass();
-        Act::Answer(vec![batch.inputs[0].2[1] as f32; batch.rows as usize])
-    });
+    let rig =
+        Rig::single(gate.before(|batch| Act::Answer(vec![batch.inputs[0].2[1] as f32; batch.rows as usize])));
     let mut first = rig.ask(&rows(&[0.0]));
     rig.until(|s| s.services[0].replicas[0].in_flight == 1);
     let wide = r#"{"inputs":[{"name":"x","shape":[1,3],"datatype":"FP32","data":[1,2,3]}]}"#;

@@ -94,11 +94,7 @@ fn a_deployment_without_workers_does_not_take_the_place_of_one_that_serves() {
 fn a_replica_that_goes_finishes_its_batch_and_hands_its_queue_on() {
     let mut rig = Rig::new(&deployment(vec![service("net", vec![replica("gpu0")])]));
     let gate = Gate::default();
-    let inside = gate.clone();
-    rig.worker("net", "gpu0", move |batch| {
-        inside.pass();
-        double(batch)
-    });
+    rig.worker("net", "gpu0", gate.before(double));
     rig.ready();
     let mut first = rig.ask(&rows(&[1.0]));
     rig.until(|s| s.services[0].replicas[0].in_flight == 1);
@@ -130,11 +126,7 @@ fn a_service_that_goes_is_unknown_and_one_that_comes_is_served() {
 #[test]
 fn draining_answers_what_is_there_and_takes_no_more() {
     let gate = Gate::default();
-    let inside = gate.clone();
-    let rig = Rig::single(move |batch| {
-        inside.pass();
-        double(batch)
-    });
+    let rig = Rig::single(gate.before(double));
     let mut idle = rig.ask("");
     assert_eq!(read_answer(&mut idle).status, 400);
     let mut first = rig.ask(&rows(&[1.0]));

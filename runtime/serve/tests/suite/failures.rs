@@ -9,11 +9,7 @@ use std::os::unix::net::UnixStream;
 fn a_batch_whose_worker_dies_is_answered_by_another_replica() {
     let mut rig = Rig::new(&deployment(vec![service("net", vec![replica("gpu0"), replica("gpu1")])]));
     let gate = Gate::default();
-    let inside = gate.clone();
-    rig.worker("net", "gpu0", move |_| {
-        inside.pass();
-        Act::Die
-    });
+    rig.worker("net", "gpu0", gate.before(|_| Act::Die));
     rig.until(|s| s.services[0].replicas[0].is_ready);
     let mut first = rig.ask(&rows(&[1.0]));
     rig.until(|s| s.services[0].replicas[0].in_flight == 1);
@@ -72,11 +68,9 @@ fn requests_for_a_worker_that_stays_away_are_told_so() {
 #[test]
 fn one_request_that_breaks_its_batch_breaks_no_other() {
     let gate = Gate::default();
-    let inside = gate.clone();
-    let rig = Rig::single(move |batch| {
-        inside.pass();
+    let rig = Rig::single(gate.before(|batch| {
         if batch.numbers().contains(&666.0) { Act::Fail("index out of range") } else { double(batch) }
-    });
+    }));
     let mut first = rig.ask(&rows(&[0.0]));
     rig.until(|s| s.services[0].replicas[0].in_flight == 1);
     let mut good = [rig.ask(&rows(&[1.0])), rig.ask(&rows(&[2.0]))];
@@ -135,11 +129,7 @@ fn only_workers_of_the_deployment_are_taken() {
 #[test]
 fn a_client_that_goes_away_leaves_the_queue() {
     let gate = Gate::default();
-    let inside = gate.clone();
-    let rig = Rig::single(move |batch| {
-        inside.pass();
-        double(batch)
-    });
+    let rig = Rig::single(gate.before(double));
     let mut first = rig.ask(&rows(&[0.0]));
     rig.until(|s| s.services[0].replicas[0].in_flight == 1);
     let gone = rig.ask(&rows(&[1.0]));

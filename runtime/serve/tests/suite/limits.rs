@@ -140,11 +140,7 @@ fn requests_that_would_be_far_too_late_are_refused_at_once() {
     one.promised_latency_ms = 9_000.0;
     let mut rig = Rig::new(&deployment(vec![one]));
     let gate = Gate::default();
-    let inside = gate.clone();
-    rig.worker("net", "gpu0", move |batch| {
-        inside.pass();
-        double(batch)
-    });
+    rig.worker("net", "gpu0", gate.before(double));
     rig.ready();
     // Within twenty promises, alone; the next one would take two batches' time.
     let mut first = rig.ask(&rows(&[1.0]));
@@ -165,11 +161,7 @@ fn a_client_that_says_how_long_it_waits_is_not_kept_longer() {
     slow.batch_times_ms = vec![50.0; 4];
     let mut rig = Rig::new(&deployment(vec![service("net", vec![slow])]));
     let gate = Gate::default();
-    let inside = gate.clone();
-    rig.worker("net", "gpu0", move |batch| {
-        inside.pass();
-        double(batch)
-    });
+    rig.worker("net", "gpu0", gate.before(double));
     rig.ready();
     let hasty = |us: u32| rows(&[1.0]).replacen('{', &format!(r#"{{"parameters":{{"timeout":{us}}},"#), 1);
     let got = rig.post("/v2/models/net/infer", hasty(1000));
@@ -190,11 +182,7 @@ fn a_queue_has_an_end() {
     let one = deployment(vec![service("net", vec![replica("gpu0")])]);
     let mut rig = Rig::with(&one, |options| options.limits.queued_requests = 2);
     let gate = Gate::default();
-    let inside = gate.clone();
-    rig.worker("net", "gpu0", move |batch| {
-        inside.pass();
-        double(batch)
-    });
+    rig.worker("net", "gpu0", gate.before(double));
     rig.ready();
     let mut taken = vec![rig.ask(&rows(&[1.0]))];
     rig.until(|s| s.services[0].replicas[0].in_flight == 1);

@@ -104,6 +104,18 @@ impl Gate {
         self.0.1.notify_all();
     }
 
+    /// The same act, but each batch waits here first.
+    pub(crate) fn before(
+        &self,
+        mut act: impl FnMut(&Batch) -> Act + Send + 'static,
+    ) -> impl FnMut(&Batch) -> Act + Send + 'static {
+        let gate = self.clone();
+        move |batch: &Batch| {
+            gate.pass();
+            act(batch)
+        }
+    }
+
     pub(crate) fn pass(&self) {
         let mut left = self.0.0.lock().unwrap();
         while *left == 0 {

@@ -13,6 +13,11 @@ pub(crate) fn board(id: &str) -> Option<&'static Board> {
     BOARDS.get(id)
 }
 
+/// All boards of the catalogue, by id.
+pub(crate) fn boards() -> impl Iterator<Item = &'static Board> {
+    BOARDS.values()
+}
+
 /// Whether a change of MIG mode resets the board: on Ampere it does, on Hopper and later it does not
 /// (NVIDIA MIG User Guide, Getting Started). The A100 and the A30 are the Ampere boards with MIG.
 pub(crate) fn mode_change_resets(board: &str) -> bool {
