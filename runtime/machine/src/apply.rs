@@ -122,6 +122,19 @@ pub struct Request<'a> {
     pub changes: &'a Changes,
 }
 
+impl<'a> Request<'a> {
+    /// What no plan is behind: a machine is given back, or made what it was.
+    #[must_use]
+    pub fn without_plan(
+        transaction: Transaction,
+        observed: &'a Observed,
+        target: &'a Target,
+        changes: &'a Changes,
+    ) -> Self {
+        Self { transaction, plan: None, node: None, observed, target, changes }
+    }
+}
+
 /// Carries out changes. It never decides: exactly these steps, in this order, and back when one fails.
 ///
 /// # Errors

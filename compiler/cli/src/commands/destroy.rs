@@ -58,14 +58,7 @@ pub(super) fn run(arguments: &Destroy, terminal: &Terminal) -> Result<Exit, Stop
     }
     let run = Run { word: "destroy", machine: &machine, store: &store, change };
     let exit = run.carry_out(terminal, n_steps, |means| {
-        let request = Request {
-            transaction: Transaction::Destroy,
-            plan: None,
-            node: None,
-            observed: &observed,
-            target: &target,
-            changes: &changes,
-        };
+        let request = Request::without_plan(Transaction::Destroy, &observed, &target, &changes);
         apply(means, &request)
     });
     if exit == Exit::Done {

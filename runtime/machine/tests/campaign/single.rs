@@ -134,14 +134,7 @@ fn a_machine_that_is_not_the_one_that_was_looked_at_is_refused_by_the_field_that
         copy.change(change);
         let start = Start::of(&copy);
         let (report, result) = with(&copy, |means| {
-            let request = Request {
-                transaction: Transaction::Apply,
-                plan: None,
-                node: None,
-                observed: &observed,
-                target: &target,
-                changes: &changes,
-            };
+            let request = Request::without_plan(Transaction::Apply, &observed, &target, &changes);
             apply(means, &request)
         });
         assert_eq!(report.outcome, Outcome::Unchanged);
@@ -189,14 +182,7 @@ fn what_is_ours_must_still_be_what_diff_was_told() {
     let (report, result) = with(&world, |means| import::import(means, None));
     assert!(result.is_ok() && report.notes == ["1g.10gb at slice 6 of gpu 0 is entc's now"], "{report:?}");
     let (report, result) = with(&world, |means| {
-        let request = Request {
-            transaction: Transaction::Apply,
-            plan: None,
-            node: None,
-            observed: &observed,
-            target: &target,
-            changes: &changes,
-        };
+        let request = Request::without_plan(Transaction::Apply, &observed, &target, &changes);
         apply(means, &request)
     });
     assert_eq!((report.outcome, result.is_err()), (Outcome::Unchanged, true));
@@ -494,14 +480,7 @@ pub(crate) fn destroyed(world: &World) -> Vec<String> {
     let (target, notes) = destroy::target(&state, &observed);
     let changes = diff(&target, &observed, &state.on(&observed)).unwrap();
     let ended = with(world, |means| {
-        let request = Request {
-            transaction: Transaction::Destroy,
-            plan: None,
-            node: None,
-            observed: &observed,
-            target: &target,
-            changes: &changes,
-        };
+        let request = Request::without_plan(Transaction::Destroy, &observed, &target, &changes);
         apply(means, &request)
     });
     assert_eq!(said(&ended).outcome, "done", "{ended:?}");
