@@ -5,6 +5,7 @@ use crate::protocol::{self, MODEL_VERSION, Refusal};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -119,10 +120,17 @@ async fn connection(
 }
 
 async fn answer(front: &Arc<Front>, request: Request<Incoming>) -> Response<Chunks> {
-    match route(front, request).await {
-        Ok(response) => response,
-        Err(refusal) => refuse(&refusal),
+    let (head, incoming) = request.into_parts();
+    let mut unread = Some(incoming);
+    let answered = route(front, &head, &mut unread).await;
+    let mut response = answered.unwrap_or_else(|refusal| refuse(&refusal));
+    // A connection that still has a body in it cannot take another request, and its client has to hear so.
+    if let Some(incoming) = unread
+        && !body::read_off(incoming, front.options.limits.body_bytes).await
+    {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
+    response
 }
 
 /// An error of the protocol: a status, and why.
@@ -138,10 +146,6 @@ fn refuse(refusal: &Refusal) -> Response<Chunks> {
     }
     if matches!(refusal, Refusal::Unauthorised) {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    if matches!(refusal, Refusal::BodyTooLarge(_) | Refusal::BodyTooSlow(_)) {
-        // What is left of the body is not read.
-        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
@@ -161,16 +165,20 @@ pub(crate) fn is_authorised(token: Option<&str>, sent: Option<&[u8]>) -> bool {
     differs == 0 && sent.len() == token.len()
 }
 
-async fn route(front: &Arc<Front>, request: Request<Incoming>) -> Result<Response<Chunks>, Refusal> {
-    let sent = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+/// Leaves the body in `unread` where it was not needed.
+async fn route(
+    front: &Arc<Front>,
+    head: &Parts,
+    unread: &mut Option<Incoming>,
+) -> Result<Response<Chunks>, Refusal> {
+    let sent = head.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
     if !is_authorised(front.options.token.as_deref(), sent) {
         return Err(Refusal::Unauthorised);
     }
-    let path = request.uri().path();
+    let path = head.uri.path();
     let unknown = || Refusal::UnknownPath(path.chars().take(200).collect());
     let mut parts = path.strip_prefix("/v2").ok_or_else(unknown)?.split('/').skip(1);
-    let get =
-        |response| if request.method() == Method::GET { Ok(response) } else { Err(Refusal::Method("GET")) };
+    let get = |response| if head.method == Method::GET { Ok(response) } else { Err(Refusal::Method("GET")) };
     let rest: [Option<&str>; 6] = std::array::from_fn(|_| parts.next().filter(|p| !p.is_empty()));
     let (model, verb) = match rest {
         [None, ..] => return get(json(documents::server())),
@@ -189,7 +197,7 @@ async fn route(front: &Arc<Front>, request: Request<Incoming>) -> Result<Respons
     };
     let service = front.service(model)?;
     match verb {
-        Some("infer") if request.method() == Method::POST => infer(front, service, request).await,
+        Some("infer") if head.method == Method::POST => infer(front, service, head, unread).await,
         Some("infer") => Err(Refusal::Method("POST")),
         None => get(json(documents::model(&service))),
         Some("ready") => {
@@ -204,15 +212,15 @@ async fn route(front: &Arc<Front>, request: Request<Incoming>) -> Result<Respons
 async fn infer(
     front: &Arc<Front>,
     service: Arc<super::service::Service>,
-    request: Request<Incoming>,
+    head: &Parts,
+    unread: &mut Option<Incoming>,
 ) -> Result<Response<Chunks>, Refusal> {
     let _begun = front.begin();
-    let (head, incoming) = request.into_parts();
     let json_length = json_length(&head.headers);
     if head.headers.get(header::CONTENT_ENCODING).is_some_and(|e| e.as_bytes() != b"identity") {
         return Err(Refusal::Unsupported("a compressed body"));
     }
-    let received = body::receive(front, incoming).await;
+    let received = body::receive(front, unread).await;
     let arrived = Instant::now();
     let (parsed, _held) = match (received, json_length) {
         (Ok((bytes, held)), Ok(length)) => (protocol::parse(&bytes, length), Some(held)),

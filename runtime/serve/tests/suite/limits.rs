@@ -27,6 +27,27 @@ fn a_body_over_the_limit_is_refused_before_it_is_read() {
 }
 
 #[test]
+fn a_refusal_before_the_body_keeps_the_connection_or_says_that_it_ends() {
+    let rig = Rig::single(double);
+    let unknown = POST.replace("net", "nett");
+    // A client that sends head and body apart, and then its next request on the same connection.
+    let mut stream = raw(&rig, "");
+    stream.set_nodelay(true).unwrap();
+    for _ in 0..200 {
+        stream.write_all(format!("{unknown}content-length: 4\r\n\r\n").as_bytes()).unwrap();
+        stream.write_all(b"body").unwrap();
+        let got = read_answer(&mut stream);
+        assert_eq!((got.status, got.header("connection")), (404, None));
+    }
+    // What is long, or does not come, is not waited for: the next request needs another connection.
+    for length in ["100000", "4"] {
+        let got = read_answer(&mut raw(&rig, &format!("{unknown}content-length: {length}\r\n\r\n")));
+        assert_eq!((got.status, got.header("connection")), (404, Some("close")), "{length}");
+    }
+    assert_eq!(rig.infer(&[1.0]).data(), [2.0]);
+}
+
+#[test]
 fn a_body_that_grows_over_the_limit_is_refused_on_the_way() {
     let one = deployment(vec![service("net", vec![replica("gpu0")])]);
     let mut rig = Rig::with(&one, |options| options.limits.body_bytes = 1 << 20);

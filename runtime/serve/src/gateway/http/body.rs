@@ -13,39 +13,68 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long, and how much of (in limits), a body that is refused is read on, so that its client gets to
-/// read why instead of a reset.
+/// How long a body that nobody wants is read on, so that its client gets to read why instead of a reset.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A whole request's body.
-pub(super) async fn receive(front: &Arc<Front>, mut incoming: Incoming) -> Result<(Bytes, Held), Refusal> {
+/// Bytes of a body that nobody wants which are read to keep its connection.
+const READ_OFF: u64 = 64 << 10;
+
+/// A whole request's body. It stays in `unread` where it is refused and more of it may come.
+pub(super) async fn receive(
+    front: &Arc<Front>,
+    unread: &mut Option<Incoming>,
+) -> Result<(Bytes, Held), Refusal> {
     let limit = front.options.limits.body_bytes;
+    let Some(incoming) = unread else { return Ok((Bytes::new(), front.hold(0)?)) };
     let announced = incoming.size_hint().lower();
     if announced > limit {
-        linger(incoming, limit);
         return Err(Refusal::BodyTooLarge(limit));
     }
     let mut held = front.hold(announced)?;
     let time = front.options.limits.body_time;
     let collected = {
-        let mut collecting = pin!(collect(&mut incoming, announced, limit, &mut held));
+        let mut collecting = pin!(collect(incoming, announced, limit, &mut held));
         // A body that is there already needs no timer.
         match poll_fn(|context| Poll::Ready(collecting.as_mut().poll(context))).await {
             Poll::Ready(collected) => collected,
             Poll::Pending => match tokio::time::timeout(time, collecting).await {
                 Ok(collected) => collected,
-                Err(_) => return Err(Refusal::BodyTooSlow(time)),
+                Err(_) => Err(Refusal::BodyTooSlow(time)),
             },
         }
     };
-    match collected {
-        Ok(bytes) => Ok((bytes, held)),
-        Err(refusal @ Refusal::BodyTooLarge(_)) => {
-            linger(incoming, limit);
-            Err(refusal)
-        }
-        Err(refusal) => Err(refusal),
+    let bytes = collected?;
+    *unread = None;
+    Ok((bytes, held))
+}
+
+/// Reads what is left of a body that nobody wants, if it is little and comes soon. Otherwise it is read on
+/// for a moment beside the answer, up to `limit` bytes, and the connection has to end: false.
+pub(super) async fn read_off(mut incoming: Incoming, limit: u64) -> bool {
+    if incoming.is_end_stream() {
+        return true;
     }
+    if incoming.size_hint().lower() <= READ_OFF {
+        let reading = tokio::time::timeout(LINGER, skip(&mut incoming, READ_OFF));
+        if reading.await.unwrap_or(false) {
+            return true;
+        }
+    }
+    tokio::spawn(tokio::time::timeout(LINGER, async move { skip(&mut incoming, limit).await }));
+    false
+}
+
+/// Whether the body was at its end within so many bytes.
+async fn skip(incoming: &mut Incoming, limit: u64) -> bool {
+    let mut read = 0;
+    while let Some(frame) = incoming.frame().await {
+        let Ok(frame) = frame else { return false };
+        read += frame.data_ref().map_or(0, |d| d.len() as u64);
+        if read > limit {
+            return false;
+        }
+    }
+    true
 }
 
 async fn collect(
@@ -80,18 +109,6 @@ async fn collect(
         all.extend_from_slice(&data);
     }
     Ok(if all.is_empty() { first } else { all.freeze() })
-}
-
-fn linger(mut incoming: Incoming, limit: u64) {
-    tokio::spawn(tokio::time::timeout(LINGER, async move {
-        let mut read = 0;
-        while let Some(Ok(frame)) = incoming.frame().await {
-            read += frame.data_ref().map_or(0, |d| d.len() as u64);
-            if read > limit {
-                return;
-            }
-        }
-    }));
 }
 
 /// A response's body: pieces of memory, one after the other.
