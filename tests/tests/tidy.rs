@@ -18,7 +18,19 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ent-wire", &[]),
     ("ent-worker", &["ent-wire"]),
     ("ent-serve", &["ent-wire"]),
-    ("entc", &["ent-plan", "ent-lang", "ent-performance", "ent-planner", "ent-machine", "ent-nvml-sim"]),
+    (
+        "entc",
+        &[
+            "ent-plan",
+            "ent-lang",
+            "ent-performance",
+            "ent-planner",
+            "ent-machine",
+            "ent-nvml-sim",
+            "ent-serve",
+            "ent-wire",
+        ],
+    ),
     (
         "ent-tests",
         &[
@@ -43,6 +55,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("pest_derive", &["compiler/lang/src/parse"]),
     ("miette::", &["compiler/cli/src/render"]),
     ("plotters::", &["compiler/cli/src/render/comparison/picture.rs"]),
+    ("ratatui::", &["compiler/cli/src/render/top.rs"]),
     ("jiff::", &["compiler/performance/src/import"]),
     ("highs::", &["compiler/planner/src/solve"]),
     ("highs_sys::", &["compiler/planner/src/solve"]),

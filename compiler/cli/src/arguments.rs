@@ -8,13 +8,15 @@ use std::time::Duration;
 
 mod judging;
 mod machine;
+mod serving;
 mod values;
 
 pub(crate) use judging::{Compare, CompareFormat, Published, Runs, Simulate, Who};
 pub(crate) use machine::{
-    Apply, Change, Destroy, Diff, Doctor, Drift, Import, Library, Machine, Nvml, Observe, Rollback, ThisNode,
-    Told,
+    Apply, Change, Destroy, Diff, Doctor, Drift, Import, Library, Machine, Nvml, Observe, Planned, Rollback,
+    ThisNode, Told,
 };
+pub(crate) use serving::{Action, Bench, Gateway, Listen, Serve, Top};
 
 /// Plan GPU inference for the fewest joules that keep every latency promise, with proof.
 #[derive(Debug, Parser)]
@@ -87,6 +89,12 @@ pub(crate) enum Command {
     Drift(Drift),
     /// Find what would keep entc from changing a machine, and how to mend it.
     Doctor(Doctor),
+    /// Run a deployment's gateway and workers, or look after those that run.
+    Serve(Box<Serve>),
+    /// Send a deployment its planned load, and see what it measures beside what was predicted.
+    Bench(Box<Bench>),
+    /// Watch boards, services, latency and watts.
+    Top(Top),
     /// Explain a diagnostic, or why a service got what it got.
     Explain(Explain),
     /// Print the JSON Schema of a format.
@@ -289,6 +297,8 @@ pub(crate) enum SchemaOf {
     Performance,
     /// What `entc simulate --format json` prints.
     Simulation,
+    /// What `entc bench --format json` prints.
+    Benchmark,
     /// What `entc compare --format json` prints.
     Comparison,
     /// What `entc observe --format json` prints.

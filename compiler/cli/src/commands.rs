@@ -13,8 +13,10 @@ use ent_plan::diagnostic::{Diagnostic, Severity, Sources};
 use std::ffi::OsString;
 
 mod apply;
+mod bench;
 mod check;
 mod compare;
+mod deployment;
 mod destroy;
 mod diff;
 mod doctor;
@@ -31,14 +33,19 @@ mod program;
 mod replay;
 mod rollback;
 mod schema;
+mod serve;
+mod serving;
 mod show;
 mod simulate;
 mod steps;
+mod top;
 mod transaction;
 mod wanted;
 
+pub(crate) use bench::{BenchedService, Benchmark, Threefold};
 pub(crate) use compare::{AtLoad, Comparison, Judged};
 pub(crate) use replay::{Replay, ReplayedService};
+pub(crate) use top::{BoardRow, ServiceRow, View};
 
 /// Carries out a command line.
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> Exit {
@@ -80,6 +87,9 @@ fn dispatch(command: &Command, terminal: &Terminal) -> Result<Exit, Stop> {
         Command::Import(arguments) => import::run(arguments, terminal),
         Command::Drift(arguments) => drift::run(arguments, terminal),
         Command::Doctor(arguments) => doctor::run(arguments, terminal),
+        Command::Serve(arguments) => serve::run(arguments, terminal),
+        Command::Bench(arguments) => bench::run(arguments, terminal),
+        Command::Top(arguments) => top::run(arguments, terminal),
         Command::Explain(arguments) => explain::run(arguments, terminal),
         Command::Schema(arguments) => schema::run(arguments, terminal),
         Command::Performance(Performance::Fit(arguments)) => performance::fit(arguments, terminal),
@@ -125,10 +135,13 @@ fn told_as(command: &Command) -> Shape {
         Command::Import(arguments) => report(arguments.format == Format::Json),
         Command::Drift(arguments) => report(arguments.format == Format::Json),
         Command::Doctor(arguments) => report(arguments.format == Format::Json),
+        Command::Serve(arguments) => report(arguments.format == Format::Json),
+        Command::Bench(arguments) => report(arguments.format == Format::Json),
         Command::Apply(arguments) => line(arguments.change.format),
         Command::Rollback(arguments) => line(arguments.change.format),
         Command::Destroy(arguments) => line(arguments.change.format),
         Command::Fmt(_)
+        | Command::Top(_)
         | Command::Explain(_)
         | Command::Schema(_)
         | Command::Performance(Performance::Fit(_))
@@ -164,6 +177,9 @@ fn left_by(command: &Command, stop: &Stop) -> World {
         | Command::Diff(_)
         | Command::Drift(_)
         | Command::Doctor(_)
+        | Command::Serve(_)
+        | Command::Bench(_)
+        | Command::Top(_)
         | Command::Explain(_)
         | Command::Schema(_)
         | Command::Performance(_)

@@ -44,6 +44,14 @@ pub(crate) fn choose(arguments: &arguments::Library) -> Result<Library, Stop> {
     library::choose(arguments)
 }
 
+/// The worker's executable.
+///
+/// # Errors
+/// When it is nowhere.
+pub(crate) fn worker() -> Result<PathBuf, Stop> {
+    library::worker()
+}
+
 /// Opens a library, and says which.
 ///
 /// # Errors

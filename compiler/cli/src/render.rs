@@ -2,6 +2,7 @@
 
 pub(crate) mod alternatives;
 pub(crate) mod bar;
+pub(crate) mod benchmark;
 pub(crate) mod board;
 pub(crate) mod changes;
 pub(crate) mod comparison;
@@ -16,8 +17,10 @@ pub(crate) mod plan;
 pub(crate) mod quantity;
 pub(crate) mod sarif;
 pub(crate) mod services;
+pub(crate) mod serving;
 pub(crate) mod simulation;
 pub(crate) mod symbols;
 pub(crate) mod table;
+pub(crate) mod top;
 pub(crate) mod totals;
 pub(crate) mod transaction;

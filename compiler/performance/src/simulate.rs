@@ -32,6 +32,9 @@ pub struct Options {
     pub requests: Option<u64>,
     /// Simulated seconds, when `requests` is not given.
     pub duration: Option<f64>,
+    /// No request arrives after this (s), when neither is given: the number of requests is then left to
+    /// chance, as it is where requests are real.
+    pub until: Option<f64>,
     /// Arrivals in place of the plan's, by service.
     pub arrivals: BTreeMap<String, Arrivals>,
     /// Gaps (s) of services whose arrivals are a trace, by service. They are scaled to the service's
@@ -203,44 +206,117 @@ pub fn arrivals_from_words(words: &str) -> Option<Arrivals> {
     }
 }
 
+/// What is offered to one service.
+struct Offered<'a> {
+    /// Its instances, with the indices of board and instance.
+    places: Vec<(usize, usize, &'a Instance)>,
+    stream: Stream,
+    arrivals: Arrivals,
+    /// How many requests, at most.
+    requests: u64,
+    /// None after this (s).
+    until: f64,
+    /// Nothing that arrives before this is counted (s).
+    from: f64,
+}
+
+impl Offered<'_> {
+    /// Gives each request's arrival and instance, in order. Returns when counting ends (s).
+    fn each(&mut self, mut request: impl FnMut(f64, usize)) -> f64 {
+        let mut router = Router::new(self.places.iter().map(|(_, _, i)| i.rate_rps), &self.arrivals);
+        let mut last = self.from;
+        for _ in 0..self.requests {
+            let at = self.stream.next_arrival();
+            if at > self.until {
+                break;
+            }
+            last = at;
+            // Routing draws from the same source between two arrivals.
+            request(at, router.choose(&mut self.stream));
+        }
+        if self.until.is_finite() { self.until } else { last }
+    }
+}
+
+/// What is offered to a service, by its index; nothing where it has no instance or no rate.
+fn offered<'a>(plan: &'a Plan, lane: usize, options: &Options) -> Option<Offered<'a>> {
+    let service = plan.services.get(lane)?;
+    let places: Vec<(usize, usize, &Instance)> = plan
+        .gpus
+        .iter()
+        .enumerate()
+        .flat_map(|(g, gpu)| gpu.instances.iter().enumerate().map(move |(i, instance)| (g, i, instance)))
+        .filter(|(_, _, i)| i.service == service.name && i.rate_rps > 0.0 && !i.batch_times_ms.is_empty())
+        .collect();
+    let rate = service.rate_rps * options.load.unwrap_or(1.0);
+    if places.is_empty() || !(rate > 0.0 && rate.is_finite()) {
+        return None;
+    }
+    let until = options.until.filter(|_| options.requests.is_none() && options.duration.is_none());
+    let requests = match (options.requests, options.duration, until) {
+        (Some(requests), _, _) => requests,
+        (None, Some(duration), _) => (duration * rate).ceil().max(1.0) as u64,
+        (None, None, Some(_)) => u64::MAX,
+        (None, None, None) => 100_000,
+    };
+    let from = until.unwrap_or(requests as f64 / rate) * WARM_UP;
+    let arrivals = options
+        .arrivals
+        .get(&service.name)
+        .cloned()
+        .or_else(|| arrivals_from_words(&service.arrivals))
+        .unwrap_or(Arrivals::Poisson);
+    let trace = options.traces.get(&service.name).map(Vec::as_slice);
+    let stream = Stream::new(&arrivals, trace, rate, options.seed, lane as u64);
+    Some(Offered { places, stream, arrivals, requests, until: until.unwrap_or(f64::INFINITY), from })
+}
+
+/// When one service's requests arrive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceArrivals {
+    /// Its name.
+    pub name: String,
+    /// When (s), in order.
+    pub at: Vec<f64>,
+    /// Requests that arrive before this only fill the queues, and are not counted (s).
+    pub from: f64,
+}
+
+/// The very arrivals that [`simulate`] sees with the same options, so that they can be sent to something real.
+/// Services without an instance have none.
+#[must_use]
+pub fn arrivals(plan: &Plan, options: &Options) -> Vec<ServiceArrivals> {
+    let of = |(lane, service): (usize, &ent_plan::plan::Service)| {
+        let name = service.name.clone();
+        let Some(mut offered) = offered(plan, lane, options) else {
+            return ServiceArrivals { name, at: Vec::new(), from: 0.0 };
+        };
+        let mut at = Vec::new();
+        offered.each(|arrival, _| at.push(arrival));
+        ServiceArrivals { name, at, from: offered.from }
+    };
+    plan.services.iter().enumerate().map(of).collect()
+}
+
 /// Simulates a plan. Services without an instance are reported with no requests and no attainment.
 #[must_use]
 pub fn simulate(plan: &Plan, options: &Options) -> Simulation {
     let mut instances = Vec::new();
     let mut services = Vec::new();
-    let load = options.load.unwrap_or(1.0);
     let times: Vec<Vec<Vec<f64>>> = plan
         .gpus
         .iter()
         .map(|g| g.instances.iter().map(|i| i.batch_times_ms.iter().map(|t| t * 1e-3).collect()).collect())
         .collect();
     for (lane, service) in plan.services.iter().enumerate() {
-        let places: Vec<(usize, usize, &Instance)> = plan
-            .gpus
-            .iter()
-            .enumerate()
-            .flat_map(|(g, gpu)| gpu.instances.iter().enumerate().map(move |(i, instance)| (g, i, instance)))
-            .filter(|(_, _, i)| i.service == service.name && i.rate_rps > 0.0 && !i.batch_times_ms.is_empty())
-            .collect();
         let bound = service.promised_latency_ms * 1e-3;
-        let rate = service.rate_rps * load;
-        if places.is_empty() || !(rate > 0.0 && rate.is_finite()) {
+        let Some(mut offered) = offered(plan, lane, options) else {
             services.push(unserved(service));
             continue;
-        }
-        let requests = options
-            .requests
-            .unwrap_or_else(|| options.duration.map_or(100_000, |d| (d * rate).ceil().max(1.0) as u64));
-        let arrivals = options
-            .arrivals
-            .get(&service.name)
-            .cloned()
-            .or_else(|| arrivals_from_words(&service.arrivals))
-            .unwrap_or(Arrivals::Poisson);
-        let trace = options.traces.get(&service.name).map(Vec::as_slice);
-        let mut stream = Stream::new(&arrivals, trace, rate, options.seed, lane as u64);
-        let from = requests as f64 * WARM_UP / rate;
-        let mut executors: Vec<Executors<'_>> = places
+        };
+        let from = offered.from;
+        let mut executors: Vec<Executors<'_>> = offered
+            .places
             .iter()
             .map(|(g, i, instance)| {
                 let server = BatchServer {
@@ -251,17 +327,11 @@ pub fn simulate(plan: &Plan, options: &Options) -> Simulation {
                 Executors::new(server, &instance.batch_energy_j, bound, from)
             })
             .collect();
-        let mut router = Router::new(places.iter().map(|(_, _, i)| i.rate_rps), &arrivals);
-        let mut last = from;
-        for _ in 0..requests {
-            last = stream.next_arrival();
-            let to = router.choose(&mut stream);
-            executors[to].arrive(last);
-        }
+        let last = offered.each(|at, to| executors[to].arrive(at));
         let seconds = (last - from).max(f64::MIN_POSITIVE);
         let mut pooled = Latencies::new(bound);
         let (mut batches, mut served, mut busy, mut slots, mut energy) = (0, 0, 0.0, 0.0, 0.0);
-        for (one, (g, i, _)) in executors.iter_mut().zip(&places) {
+        for (one, (g, i, _)) in executors.iter_mut().zip(&offered.places) {
             one.finish();
             pooled.pool(&one.latencies);
             batches += one.batches;

@@ -11,8 +11,8 @@ use ent_lang::program::{Arrivals, UnusedBoards};
 use ent_performance::operate::operate;
 use ent_performance::{PerformanceSet, PointKey, Prediction};
 use ent_plan::plan::{
-    Accounting, FORMAT_VERSION, Gpu, Instance, LatencyRule, Limit, Metric, Metrics, OPTIMAL_GAP, Objective,
-    Plan, Service, Sharing, Status, Unused, gap,
+    Accounting, FORMAT_VERSION, Gpu, Instance, LatencyRule, Limit, Metric, Metrics, ModelFile, OPTIMAL_GAP,
+    Objective, Plan, Service, Sharing, Status, Unused, gap,
 };
 use ent_plan::units::Megahertz;
 use std::collections::BTreeSet;
@@ -143,11 +143,23 @@ pub(crate) fn assemble(making: &Making<'_>, boards: &[BoardChoice], proof: Proof
         gpus,
         unused,
         services,
+        models: models(program),
         assumptions: assumptions(making),
         diagnostics: Vec::new(),
         machine: None,
         checksum: None,
     }
+}
+
+/// The files of the networks that services use, by the program's order of models.
+fn models(program: &Program) -> Vec<ModelFile> {
+    let is_used = |index: usize| program.services.iter().any(|service| service.model.value == index);
+    let used = program.models.iter().enumerate().filter(|(index, _)| is_used(*index));
+    let file = |(_, model): (usize, &ent_lang::program::Model)| {
+        let artifact = model.artifact.as_ref()?.value.clone();
+        Some(ModelFile { name: model.name.value.clone(), artifact })
+    };
+    used.filter_map(file).collect()
 }
 
 /// Gives every board its index in its node, and every instance its numbers.

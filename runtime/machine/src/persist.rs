@@ -7,6 +7,9 @@ use std::process::Command;
 /// The unit's name.
 pub const UNIT: &str = "entc-reassert.service";
 
+/// The name of the unit that runs the supervisor, where one is wanted.
+pub const SERVE_UNIT: &str = "entc-serve.service";
+
 /// Why a unit cannot be installed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum PersistError {
@@ -65,6 +68,34 @@ pub fn unit(command: &[String]) -> String {
     )
 }
 
+/// The text of the unit that keeps the supervisor running. `command` is what it runs: the path of entc and
+/// `serve run …`.
+///
+/// It comes after the machine is as planned. Only the supervisor is told to end: it ends its workers in order
+/// (systemd.kill(5), `KillMode=mixed`).
+#[must_use]
+pub fn serve_unit(command: &[String]) -> String {
+    let command: Vec<String> = command.iter().map(|argument| quoted(argument)).collect();
+    format!(
+        "[Unit]\n\
+         Description=Serve the plan that entc applied\n\
+         After=network.target {UNIT}\n\
+         Requires={UNIT}\n\
+         \n\
+         [Service]\n\
+         Type=exec\n\
+         ExecStart={}\n\
+         Restart=on-failure\n\
+         RestartSec=2\n\
+         KillMode=mixed\n\
+         TimeoutStopSec=90\n\
+         \n\
+         [Install]\n\
+         WantedBy=multi-user.target\n",
+        command.join(" ")
+    )
+}
+
 /// An argument as `ExecStart` takes it: in quotes, with specifiers and variables made plain
 /// (systemd.service(5), "Command lines"; systemd.unit(5), "Specifiers").
 fn quoted(argument: &str) -> String {
@@ -86,29 +117,49 @@ fn quoted(argument: &str) -> String {
 /// # Errors
 /// When it cannot be written or enabled.
 pub fn install(folder: &Path, command: &[String]) -> Result<PathBuf, PersistError> {
-    let path = folder.join(UNIT);
+    written(folder, UNIT, &unit(command))
+}
+
+/// Writes the supervisor's unit into a folder and enables it; it starts with the next boot.
+///
+/// # Errors
+/// As [`install`].
+pub fn install_serving(folder: &Path, command: &[String]) -> Result<PathBuf, PersistError> {
+    written(folder, SERVE_UNIT, &serve_unit(command))
+}
+
+/// Writes a unit and enables it.
+fn written(folder: &Path, name: &str, text: &str) -> Result<PathBuf, PersistError> {
+    let path = folder.join(name);
     let io = |source| PersistError::Io { what: "write", path: path.clone(), source };
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(io)?;
-    std::io::Write::write_all(&mut file, unit(command).as_bytes()).map_err(io)?;
+    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(io)?;
     // systemd warns about units that others may write, and wants to read them.
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     file.as_file().set_permissions(readable).and_then(|()| file.as_file().sync_all()).map_err(io)?;
     file.persist(&path).map_err(|error| io(error.error))?;
     systemctl(&path, &["daemon-reload"])?;
-    systemctl(&path, &["enable", UNIT])?;
+    systemctl(&path, &["enable", name])?;
     Ok(path)
 }
 
-/// Disables and removes the unit; whether there was one.
+/// Disables and removes the units; whether there was one.
 ///
 /// # Errors
 /// When it cannot be disabled or removed.
 pub fn remove(folder: &Path) -> Result<bool, PersistError> {
-    let path = folder.join(UNIT);
+    // First the one that needs the other.
+    let serves = removed(folder, SERVE_UNIT)?;
+    let applies = removed(folder, UNIT)?;
+    Ok(serves || applies)
+}
+
+fn removed(folder: &Path, name: &str) -> Result<bool, PersistError> {
+    let path = folder.join(name);
     if !path.exists() {
         return Ok(false);
     }
-    match systemctl(&path, &["disable", UNIT]) {
+    match systemctl(&path, &["disable", name]) {
         // Where there is no systemd nothing can be enabled.
         Ok(()) | Err(PersistError::NoSystemd(_) | PersistError::NotBooted(_)) => {}
         Err(error) => return Err(error),

@@ -6,8 +6,10 @@
 
 pub mod deployment;
 pub mod gateway;
+pub mod load;
 pub mod protocol;
 pub mod queue;
+pub mod supervisor;
 
 pub use deployment::Deployment;
 pub use gateway::{Gateway, Handle};

@@ -304,6 +304,15 @@ pub struct MachineGpu {
     pub instances: Vec<String>,
 }
 
+/// The file of a neural network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelFile {
+    /// The network's name in the program.
+    pub name: String,
+    /// Its TorchScript file; a path that is not absolute is relative to the folder that the plan was made in.
+    pub artifact: String,
+}
+
 /// A desired deployment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
@@ -340,6 +349,9 @@ pub struct Plan {
     pub unused: Vec<Unused>,
     /// The services, in the program's order.
     pub services: Vec<Service>,
+    /// Files of the networks that services use, of those that the program names one for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<ModelFile>,
     /// What the numbers rest on, in words.
     pub assumptions: Vec<String>,
     /// Warnings.

@@ -1,6 +1,6 @@
 //! The command line of everything that talks to a machine: `observe`, `diff`, `apply` and what follows.
 
-use super::{Format, Question, Who, values};
+use super::{Format, Gateway, Question, Who, values};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -152,6 +152,15 @@ pub(crate) struct Apply {
     /// How.
     #[command(flatten)]
     pub(crate) change: Change,
+    /// What serves the plan.
+    #[command(flatten)]
+    pub(crate) gateway: Gateway,
+    /// Change the machine only: start nothing on it, and leave what runs alone.
+    #[arg(long, env = "ENTC_NO_SERVE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) no_serve: bool,
+    /// Write down what is to be served, and leave it to another service manager to run `entc serve`.
+    #[arg(long, conflicts_with = "no_serve")]
+    pub(crate) deploy_only: bool,
     /// Apply a spec's plan without asking.
     #[arg(long)]
     pub(crate) auto_approve: bool,
@@ -182,6 +191,12 @@ pub(crate) struct Rollback {
     /// Also when a GPU that was changed is gone for good.
     #[arg(long)]
     pub(crate) without_lost: bool,
+    /// Change the machine only: leave what runs on it alone.
+    #[arg(long, env = "ENTC_NO_SERVE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) no_serve: bool,
+    /// Every worker has to be ready within this.
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = values::time_limit)]
+    pub(crate) readiness: Duration,
 }
 
 /// `entc destroy`.
@@ -197,6 +212,9 @@ pub(crate) struct Destroy {
     /// Do not ask.
     #[arg(long)]
     pub(crate) auto_approve: bool,
+    /// Change the machine only: leave what runs on it alone.
+    #[arg(long, env = "ENTC_NO_SERVE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) no_serve: bool,
     /// The folder of the unit that `entc apply --persist` installed.
     #[arg(long, value_name = "DIR", default_value = "/etc/systemd/system")]
     pub(crate) unit_dir: PathBuf,

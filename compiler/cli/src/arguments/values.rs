@@ -1,6 +1,6 @@
 //! Words on the command line → values, or what is wrong with them.
 
-use super::Nvml;
+use super::{Listen, Nvml};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ent_plan::plan::{LatencyRule, Metric};
 use std::time::Duration;
@@ -40,6 +40,17 @@ pub(super) fn nvml(text: &str) -> Result<Nvml, String> {
         "simulated" => Ok(Nvml::Simulated),
         path if path.contains('/') => Ok(Nvml::Path(path.into())),
         _ => Err("write `system`, `simulated`, or the path of a library, with a `/` in it".to_owned()),
+    }
+}
+
+/// `127.0.0.1:8000`, `[::1]:8000`, or `off`.
+pub(super) fn listen(text: &str) -> Result<Listen, String> {
+    match text.trim() {
+        "off" => Ok(Listen::Off),
+        address => address
+            .parse()
+            .map(Listen::At)
+            .map_err(|_| "write an address and a port, for example `127.0.0.1:8000`, or `off`".to_owned()),
     }
 }
 

@@ -3,7 +3,10 @@
 //! A plan file is applied as it is. A spec is planned, shown, and applied after a `yes`.
 
 use super::canvas_out;
+use super::deployment::{Artifacts, are_there, artifacts, deployment};
 use super::kept;
+use super::serve::command;
+use super::serving::{Missing, Serving, last_artifacts, settle};
 use super::steps::{Steps, Strictness};
 use super::transaction::{Begun, Run, locked, none_open, start, tell_line};
 use super::wanted::{Asked, Wanted};
@@ -13,7 +16,7 @@ use crate::machine::{self, Machine};
 use crate::render::{self, changes::Shown};
 use crate::report::machine::{ShownStep, What, bound};
 use crate::terminal::{Terminal, Verbosity};
-use ent_machine::apply::{Request, apply};
+use ent_machine::apply::{Outcome, Request, apply};
 use ent_machine::journal::Transaction;
 use ent_machine::persist;
 use ent_machine::preflight::{Allowed, blast_radius};
@@ -63,7 +66,8 @@ fn wanted(file: &str, arguments: &Apply, terminal: &Terminal) -> Result<Exit, St
         Ok(wanted) => wanted,
         Err(exit) => return Ok(exit),
     };
-    carry_out(wanted, needs_yes, Strictness::AsPlanned, arguments, terminal)
+    let artifacts = artifacts(wanted.plan.plan());
+    carry_out(wanted, &artifacts, needs_yes, Strictness::AsPlanned, arguments, terminal)
 }
 
 /// The plan that was applied last, once more.
@@ -73,12 +77,15 @@ fn again(arguments: &Apply, terminal: &Terminal) -> Result<Exit, Stop> {
     let store = machine::store_of(&arguments.machine, &machine.library);
     let (plan, node) = kept::last(&store)?;
     let wanted = Wanted { plan, node, machine, observed };
-    carry_out(wanted, false, Strictness::AnyState, arguments, terminal)
+    let kept = last_artifacts(store.folder());
+    let artifacts = if kept.is_empty() { artifacts(wanted.plan.plan()) } else { kept };
+    carry_out(wanted, &artifacts, false, Strictness::AnyState, arguments, terminal)
 }
 
 /// Under the lock: looks again, shows the steps, asks where it must, and takes them.
 fn carry_out(
     mut wanted: Wanted,
+    artifacts: &Artifacts,
     needs_yes: bool,
     strictness: Strictness,
     arguments: &Apply,
@@ -89,6 +96,17 @@ fn carry_out(
     none_open(&store)?;
     // Planning took its time; what was seen before the lock is of no worth.
     wanted.observed = wanted.machine.observe()?;
+    let serving = if arguments.no_serve {
+        None
+    } else {
+        let library = &wanted.machine.library;
+        let gateway = &arguments.gateway;
+        let missing = if arguments.deploy_only { Missing::WriteDown } else { Missing::Start };
+        let serving = Serving::of(&arguments.machine, library, Some(gateway), gateway.readiness, missing)?;
+        serving.without_ours(&mut wanted.observed);
+        are_there(artifacts, &wanted.observed)?;
+        Some(serving)
+    };
     let state = store.state().map_err(|error| machine::store(&error))?;
     let allowed = Allowed { reset: arguments.change.allow_reset };
     let steps = Steps::between(&wanted, &state, allowed, strictness)?;
@@ -103,7 +121,14 @@ fn carry_out(
         return Err(Stop::World(steps.refusals));
     }
     let n_steps = steps.changes.steps.len();
-    if needs_yes && n_steps > 0 && !is_yes(n_steps, terminal) {
+    let is_change = n_steps > 0
+        || serving.as_ref().is_some_and(|serving| {
+            // Without steps the machine is what it will be, and so what would run is known.
+            let plan = wanted.plan.plan();
+            let made = deployment(plan, &wanted.node, &wanted.observed, &state, artifacts);
+            made.map_or(true, |made| serving.would_change(&made))
+        });
+    if needs_yes && is_change && !is_yes(n_steps, terminal) {
         terminal.message("not applied: nothing was changed\n");
         return Ok(Exit::Unchanged);
     }
@@ -121,8 +146,11 @@ fn carry_out(
             },
         );
     }
+    if let Some(serving) = &serving {
+        serving.vacate(&steps.changes, terminal)?;
+    }
     let run = Run { word: "apply", machine: &wanted.machine, store: &store, change: &arguments.change };
-    let exit = run.carry_out(terminal, n_steps, |means| {
+    let work = |means: &mut ent_machine::apply::Means<'_>| {
         let request = Request {
             transaction: Transaction::Apply,
             plan: checksum.as_deref(),
@@ -132,7 +160,14 @@ fn carry_out(
             changes: &steps.changes,
         };
         apply(means, &request)
-    });
+    };
+    let then = |outcome| match (&serving, outcome) {
+        (Some(serving), Outcome::Done) => {
+            serving.after(wanted.plan.plan(), &wanted.node, &run, artifacts, terminal)
+        }
+        _ => settle(serving.as_ref(), outcome, &run, terminal),
+    };
+    let exit = run.carry_out_then(terminal, n_steps, work, then);
     Ok(if exit == Exit::Done { persisted(arguments, &wanted.machine, &store, terminal) } else { exit })
 }
 
@@ -152,14 +187,22 @@ pub(super) fn ask(question: &str, terminal: &Terminal) -> bool {
 
 /// Goes on with a transaction that was cut off.
 fn go_on(arguments: &Apply, terminal: &Terminal) -> Result<Exit, Stop> {
-    let Begun { machine, store, observed } = Begun::on(&arguments.machine, &arguments.change)?;
+    let Begun { machine, store, observed, serving } = Begun::on(
+        &arguments.machine,
+        &arguments.change,
+        (!arguments.no_serve).then_some(arguments.gateway.readiness),
+    )?;
     let state = store.state().map_err(|error| machine::store(&error))?;
     let changes = resume::preview(&store, &observed).map_err(|error| Stop::World(machine::failed(&error)))?;
     let radius = blast_radius(&changes, &observed, &state.on(&observed));
     let shown = Shown::alone("what was left to do", &changes, &observed, &radius);
     start("resume", &arguments.change, &shown, terminal)?;
+    if let Some(serving) = &serving {
+        serving.vacate(&changes, terminal)?;
+    }
     let run = Run { word: "resume", machine: &machine, store: &store, change: &arguments.change };
-    Ok(run.carry_out(terminal, changes.steps.len(), resume::resume))
+    let then = |outcome| settle(serving.as_ref(), outcome, &run, terminal);
+    Ok(run.carry_out_then(terminal, changes.steps.len(), resume::resume, then))
 }
 
 /// Refuses a unit that could not be installed, before anything is changed.
@@ -180,10 +223,21 @@ fn persisted(arguments: &Apply, machine: &Machine, store: &Locked, terminal: &Te
     if !arguments.persist {
         return Exit::Done;
     }
-    match persist::install(&arguments.unit_dir, &reassertion(arguments, machine, store)) {
-        Ok(path) => {
+    let folder = &arguments.unit_dir;
+    let serve = || {
+        let words = command(&arguments.machine, &machine.library, &arguments.gateway, false);
+        let words: Vec<String> = words.into_iter().map(|w| w.to_string_lossy().into_owned()).collect();
+        persist::install_serving(folder, &words)
+    };
+    let installed = persist::install(folder, &reassertion(arguments, machine, store))
+        .and_then(|path| if arguments.no_serve { Ok(vec![path]) } else { Ok(vec![path, serve()?]) });
+    match installed {
+        Ok(paths) => {
             if terminal.verbosity > Verbosity::Quiet {
-                terminal.message(&format!("installed {}: applied again after every boot\n", path.display()));
+                let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                let what = if arguments.no_serve { "applied" } else { "applied and served" };
+                terminal
+                    .message(&format!("installed {}: {what} again after every boot\n", paths.join(" and ")));
             }
             Exit::Done
         }
@@ -213,5 +267,7 @@ fn reassertion(arguments: &Apply, machine: &Machine, store: &Locked) -> Vec<Stri
     if arguments.change.allow_reset {
         words.push("--allow-reset".to_owned());
     }
+    // Another unit serves.
+    words.push(if arguments.no_serve { "--no-serve" } else { "--deploy-only" }.to_owned());
     words
 }

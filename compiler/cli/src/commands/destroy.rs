@@ -1,6 +1,7 @@
 //! `entc destroy`: everything of entc's leaves the machine, and the values from before come back.
 
 use super::apply::ask;
+use super::serving::DRAIN;
 use super::transaction::{Begun, Run, none_open, start};
 use crate::arguments::{Destroy, Told};
 use crate::exit::{Exit, Stop};
@@ -28,7 +29,8 @@ pub(super) fn run(arguments: &Destroy, terminal: &Terminal) -> Result<Exit, Stop
             help: Some("give it back without asking with `--auto-approve`".to_owned()),
         });
     }
-    let Begun { machine, store, observed } = Begun::on(&arguments.machine, &arguments.change)?;
+    let Begun { machine, store, observed, serving } =
+        Begun::on(&arguments.machine, change, (!arguments.no_serve).then_some(DRAIN))?;
     none_open(&store)?;
     let state = store.state().map_err(|error| machine::store(&error))?;
     let (target, notes) = target(&state, &observed);
@@ -51,10 +53,18 @@ pub(super) fn run(arguments: &Destroy, terminal: &Terminal) -> Result<Exit, Stop
         return Err(Stop::World(refusals));
     }
     let n_steps = changes.steps.len();
-    if !arguments.auto_approve && n_steps > 0 && !ask("Give it back? Only `yes` is taken for one: ", terminal)
+    let has_to_end = n_steps > 0 || serving.as_ref().is_some_and(|serving| serving.before.is_some());
+    if !arguments.auto_approve && has_to_end && !ask("Give it back? Only `yes` is taken for one: ", terminal)
     {
         terminal.message("not given back: nothing was changed\n");
         return Ok(Exit::Unchanged);
+    }
+    // What is given back serves nobody: requests that are there are answered first.
+    if let Some(serving) = &serving
+        && serving.stop().map_err(Stop::from)?
+        && is_told
+    {
+        terminal.message("the gateway and its workers ended\n");
     }
     let run = Run { word: "destroy", machine: &machine, store: &store, change };
     let exit = run.carry_out(terminal, n_steps, |means| {

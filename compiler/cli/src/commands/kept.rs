@@ -59,6 +59,23 @@ pub(super) fn last(store: &Store) -> Result<(CheckedPlan, String), Stop> {
     Ok((show::read(&path.display().to_string())?.sealed()?, node))
 }
 
+/// Mean and base power of each board (W), by index, as the plan that holds predicts; nothing where none does. It
+/// is looked at often, and not checked.
+pub(super) fn predicted_watts(folder: &std::path::Path) -> std::collections::BTreeMap<u32, [Option<f64>; 2]> {
+    let store = Store::at(folder);
+    let Some(node) = store.state().ok().and_then(|state| state.node) else { return Default::default() };
+    let read = std::fs::read(store.plan_path()).ok();
+    let plan: Option<serde_json::Value> = read.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let gpus = plan.as_ref().and_then(|plan| plan.get("gpus")?.as_array());
+    let watts = |gpu: &serde_json::Value| {
+        let is_here = gpu.get("node")?.as_str()? == node;
+        let index = u32::try_from(gpu.get("index")?.as_u64()?).ok()?;
+        let power = |key: &str| gpu.get(key).and_then(serde_json::Value::as_f64);
+        Some((index, [power("mean_power_w"), power("base_power_w")])).filter(|_| is_here)
+    };
+    gpus.into_iter().flatten().filter_map(watts).collect()
+}
+
 fn previous(store: &Store) -> PathBuf {
     store.folder().join("plan.previous.json")
 }

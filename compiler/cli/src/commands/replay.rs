@@ -97,6 +97,7 @@ pub(super) fn replay(plan: &Plan, runs: &Runs, traces: &Traces) -> Replay {
         arrivals: traces.keys().map(|name| (name.clone(), Arrivals::Trace { file: String::new() })).collect(),
         traces: traces.clone(),
         load: None,
+        until: None,
     };
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let mut pools: Vec<Pool> = plan.services.iter().map(|_| Pool::default()).collect();

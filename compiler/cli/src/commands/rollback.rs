@@ -1,5 +1,6 @@
 //! `entc rollback`: the last journal → the machine as it was before.
 
+use super::serving::settle;
 use super::transaction::{Begun, Run, start};
 use crate::arguments::Rollback;
 use crate::exit::{Exit, Stop};
@@ -12,7 +13,11 @@ use ent_machine::rollback;
 /// Shows the way back and goes it.
 pub(super) fn run(arguments: &Rollback, terminal: &Terminal) -> Result<Exit, Stop> {
     crate::interrupt::listen();
-    let Begun { machine, store, observed } = Begun::on(&arguments.machine, &arguments.change)?;
+    let Begun { machine, store, observed, serving } = Begun::on(
+        &arguments.machine,
+        &arguments.change,
+        (!arguments.no_serve).then_some(arguments.readiness),
+    )?;
     // The way back needs only the journal; a state that is gone or damaged takes the services' names from
     // what is shown, no more.
     let state = store.state().unwrap_or_default();
@@ -24,7 +29,12 @@ pub(super) fn run(arguments: &Rollback, terminal: &Terminal) -> Result<Exit, Sto
     for note in notes {
         terminal.message(&format!("note: {note}\n"));
     }
+    if let Some(serving) = &serving {
+        serving.vacate(&changes, terminal)?;
+    }
     let run = Run { word: "rollback", machine: &machine, store: &store, change: &arguments.change };
     let n_steps = changes.steps.len();
-    Ok(run.carry_out(terminal, n_steps, |means| rollback::rollback(means, arguments.without_lost)))
+    let work = |means: &mut ent_machine::apply::Means<'_>| rollback::rollback(means, arguments.without_lost);
+    let then = |outcome| settle(serving.as_ref(), outcome, &run, terminal);
+    Ok(run.carry_out_then(terminal, n_steps, work, then))
 }

@@ -18,6 +18,7 @@ pub(super) fn run(arguments: &Schema, terminal: &Terminal) -> Result<Exit, Stop>
         SchemaOf::Report => crate::report::schema(),
         SchemaOf::Diagnostics => schema_for!(json::Report).to_value(),
         SchemaOf::Performance => schema_for!(FittedModels).to_value(),
+        SchemaOf::Benchmark => schema_for!(super::bench::Benchmark).to_value(),
         SchemaOf::Simulation => schema_for!(Simulation<'_>).to_value(),
         SchemaOf::Comparison => schema_for!(Comparison).to_value(),
         SchemaOf::Observation => schema_for!(Observation<'_>).to_value(),

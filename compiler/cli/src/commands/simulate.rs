@@ -5,7 +5,7 @@ use super::planners::{Given, Who, is_plan, nothing_asked};
 use super::program::{asked, performance};
 use super::replay::{Replay, Traces, replay};
 use super::{canvas_err, canvas_out, show, tell};
-use crate::arguments::{Format, Simulate};
+use crate::arguments::{self, Format, Question, Simulate};
 use crate::exit::{Exit, Stop};
 use crate::render::{self, json};
 use crate::terminal::Terminal;
@@ -23,7 +23,8 @@ pub(super) fn run(arguments: &Simulate, terminal: &Terminal) -> Result<Exit, Sto
         saved.warn(terminal);
         (saved.plan.into_plan(), Traces::new())
     } else {
-        match planned(arguments, terminal)? {
+        let arguments::Planned { file, question, who } = &arguments.planned;
+        match planned(file, question, who, arguments.format, terminal)? {
             Ok(planned) => planned,
             Err(exit) => return Ok(exit),
         }
@@ -41,13 +42,20 @@ pub(super) fn run(arguments: &Simulate, terminal: &Terminal) -> Result<Exit, Sto
 }
 
 /// Plans the spec; an exit code where there is no plan to simulate.
-fn planned(arguments: &Simulate, terminal: &Terminal) -> Result<Result<(Plan, Traces), Exit>, Stop> {
+pub(super) fn planned(
+    file: &str,
+    question: &Question,
+    who: &arguments::Who,
+    format: Format,
+    terminal: &Terminal,
+) -> Result<Result<(Plan, Traces), Exit>, Stop> {
     crate::interrupt::listen();
-    let who = Who::asked(&arguments.planned.who)?;
-    let mut compiled = asked(&arguments.planned.file, &arguments.planned.question)?;
-    let given = Given::read(&arguments.planned.who.published, compiled.latency_rule(), &[who])?;
-    let performance = performance(&mut compiled, arguments.planned.question.table.as_deref())?;
-    let time_limit = arguments.planned.question.time_limit.as_secs_f64();
+    let published = &who.published;
+    let who = Who::asked(who)?;
+    let mut compiled = asked(file, question)?;
+    let given = Given::read(published, compiled.latency_rule(), &[who])?;
+    let performance = performance(&mut compiled, question.table.as_deref())?;
+    let time_limit = question.time_limit.as_secs_f64();
     let limits = Limits { gap: 0.0, time_limit, node_limit: None };
     let made = make(who, &given, &mut compiled, &performance, &limits, terminal)?;
     tell(terminal, &compiled.sources, &made.diagnostics);
@@ -56,7 +64,7 @@ fn planned(arguments: &Simulate, terminal: &Terminal) -> Result<Result<(Plan, Tr
     }
     if !has_boards(made.plan.status) {
         terminal.message(&render::plan::status(&made.plan, Some(made.seconds), &canvas_err(terminal)));
-        if arguments.format == Format::Json {
+        if format == Format::Json {
             let shown = json::diagnostics(&compiled.sources, &made.diagnostics);
             terminal.result(&json::Report::new(shown).text())?;
         }

@@ -1,5 +1,6 @@
 //! A transaction that runs → what is told of it meanwhile, and how it is said to have ended.
 
+use super::serving::{Missing, Serving};
 use super::{canvas_err, canvas_out};
 use crate::arguments::{self, Change, Told};
 use crate::exit::{Exit, Stop, Trouble};
@@ -35,16 +36,31 @@ pub(super) fn locked(folder: &Path, patience: Duration) -> Result<Locked, Stop> 
 pub(super) struct Begun {
     pub(super) machine: Machine,
     pub(super) store: Locked,
+    /// Without the processes of what entc runs there, where that is to be looked after.
     pub(super) observed: Observed,
+    pub(super) serving: Option<Serving>,
 }
 
 impl Begun {
-    /// Opens the library, takes the lock, looks at the machine.
-    pub(super) fn on(machine: &arguments::Machine, change: &Change) -> Result<Self, Stop> {
+    /// Opens the library, takes the lock, looks at the machine, and at what serves there, where what is to be
+    /// ready again within `readiness`; without one, what serves is left alone.
+    pub(super) fn on(
+        machine: &arguments::Machine,
+        change: &Change,
+        readiness: Option<Duration>,
+    ) -> Result<Self, Stop> {
         let at = Machine::of(&machine.library)?;
         let store = locked(&machine::state_folder(machine, &at.library), change.lock_timeout)?;
-        let observed = at.observe()?;
-        Ok(Self { machine: at, store, observed })
+        let mut observed = at.observe()?;
+        let serving = match readiness {
+            None => None,
+            Some(readiness) => {
+                let serving = Serving::of(machine, &at.library, None, readiness, Missing::Leave)?;
+                serving.without_ours(&mut observed);
+                Some(serving)
+            }
+        };
+        Ok(Self { machine: at, store, observed, serving })
     }
 }
 
@@ -94,6 +110,15 @@ pub(super) fn start(
     Ok(())
 }
 
+/// What came of what was done once a transaction was over.
+#[derive(Debug, Default)]
+pub(super) struct After {
+    /// What is wrong.
+    pub(super) troubles: Vec<Trouble>,
+    /// What is well, drawn.
+    pub(super) text: String,
+}
+
 /// A transaction to be carried out.
 pub(super) struct Run<'a> {
     /// `apply`, `resume`, `rollback`, `destroy`.
@@ -117,6 +142,18 @@ impl Run<'_> {
         n_steps: usize,
         work: impl FnOnce(&mut Means<'_>) -> Ended,
     ) -> Exit {
+        self.carry_out_then(terminal, n_steps, work, |_| After::default())
+    }
+
+    /// The same, with something to do once the machine is as it is to be, or as it was: what is said of that is
+    /// part of how it ended.
+    pub(super) fn carry_out_then(
+        &self,
+        terminal: &Terminal,
+        n_steps: usize,
+        work: impl FnOnce(&mut Means<'_>) -> Ended,
+        then: impl FnOnce(Outcome) -> After,
+    ) -> Exit {
         crate::bug::processing("journal");
         let mut teller = Teller::new(self.change.format, terminal, n_steps);
         crate::interrupt::begins();
@@ -134,12 +171,23 @@ impl Run<'_> {
         });
         crate::interrupt::is_over();
         teller.finish();
-        self.conclude(&report, result.err().as_ref(), terminal)
+        let after = then(report.outcome);
+        self.conclude(&report, result.err().as_ref(), &after, terminal)
     }
 
     /// Says how it ended.
-    fn conclude(&self, report: &Report, error: Option<&ApplyError>, terminal: &Terminal) -> Exit {
-        let exit = exit(report.outcome, error);
+    fn conclude(
+        &self,
+        report: &Report,
+        error: Option<&ApplyError>,
+        after: &After,
+        terminal: &Terminal,
+    ) -> Exit {
+        let exit = match exit(report.outcome, error) {
+            // The machine is as wished, and what is to run on it does not.
+            Exit::Done if !after.troubles.is_empty() => Exit::Partly,
+            exit => exit,
+        };
         let troubles = error.map(machine::failed).unwrap_or_default();
         match self.change.format {
             Told::JsonLines => {
@@ -159,7 +207,7 @@ impl Run<'_> {
                         taken_back: steps(&report.taken_back),
                         journal: has_journal.then(|| report.journal.display().to_string()),
                         notes: report.notes.clone(),
-                        diagnostics: troubles.iter().map(shown).collect(),
+                        diagnostics: troubles.iter().chain(&after.troubles).map(shown).collect(),
                     },
                 );
             }
@@ -171,6 +219,10 @@ impl Run<'_> {
                     let _ignored = terminal.result(&text);
                 } else {
                     terminal.message(&text);
+                }
+                let _ignored = terminal.result(&after.text);
+                for trouble in &after.troubles {
+                    terminal.message(&super::told(trouble));
                 }
             }
         }

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// The file of the simulated library.
 const SIMULATED: &str = "libent_nvml_sim.so";
 
+/// The worker's file.
+const WORKER: &str = "ent-worker";
+
 /// The name of the call that no other library has, as a library lists it: between zeros.
 const MARK: &[u8] = b"\0entcSimIsSimulated\0";
 
@@ -80,6 +83,23 @@ fn first_of(folders: &[PathBuf]) -> Result<PathBuf, Stop> {
         format!("build it with `cargo build --release -p ent-nvml-sim`, or name its folder in {FOLDER}"),
     )
     .into())
+}
+
+/// Finds the worker's executable, in the folders of libraries too: a package that has its own folder of
+/// executables that nobody calls by hand puts it there.
+pub(super) fn worker() -> Result<PathBuf, Stop> {
+    let folders = folders(std::env::var_os(FOLDER), std::env::current_exe().ok().as_deref());
+    // Of cargo's folders only the one with the executables has a worker by this name.
+    let mut all = folders.iter().map(|folder| folder.join(WORKER));
+    all.find(|file| file.is_file()).ok_or_else(|| {
+        let looked: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        Trouble::new(
+            "no-worker",
+            format!("the worker {WORKER} is not in {}", looked.join(", ")),
+            format!("build it with `cargo build --release -p {WORKER}`, name its folder in {FOLDER}, or apply with `--no-serve`"),
+        )
+        .into()
+    })
 }
 
 /// Where it may lie, the first first: where the user says, where cargo puts it, where a package does.

@@ -376,6 +376,30 @@ pub(crate) enum What {
         /// Why.
         reason: String,
     },
+    /// Workers come: so many of so many replicas are healthy.
+    Starting {
+        /// Healthy ones.
+        healthy: usize,
+        /// Of so many.
+        of: usize,
+    },
+    /// Every replica is healthy and routed.
+    Serving {
+        /// The supervisor's process.
+        pid: u32,
+        /// Whether it was started, and not only changed.
+        is_new: bool,
+        /// Where it listens for HTTP.
+        http: Option<String>,
+        /// Where it listens for gRPC.
+        grpc: Option<String>,
+        /// Where it gives metrics.
+        metrics: Option<String>,
+        /// Replicas.
+        replicas: usize,
+        /// Services that had no worker for a while.
+        paused: Vec<String>,
+    },
     /// The end: the last line, whatever happened.
     End {
         /// How the machine is left.
@@ -397,6 +421,23 @@ pub(crate) enum What {
         /// Why it did not end as asked.
         diagnostics: Vec<Shown>,
     },
+}
+
+impl What {
+    /// What serves.
+    pub(crate) fn serving(report: &ent_serve::supervisor::Report) -> Self {
+        let status = &report.status;
+        let shown = |at: Option<std::net::SocketAddr>| at.map(|at| at.to_string());
+        Self::Serving {
+            pid: status.pid,
+            is_new: report.is_new,
+            http: shown(status.http),
+            grpc: shown(status.grpc),
+            metrics: shown(status.metrics),
+            replicas: status.replicas.len(),
+            paused: report.paused.clone(),
+        }
+    }
 }
 
 /// How a machine is left.

@@ -12,6 +12,7 @@ mod performance;
 mod plan_file;
 mod refused;
 mod run;
+mod serving;
 mod simulate;
 mod streams;
 mod usage;

@@ -135,3 +135,37 @@ fn a_service_without_instances_keeps_nothing() {
     let seen = simulate(&plan, &Options::default());
     assert!(seen.services.iter().all(|s| s.requests == 0 && !s.is_kept));
 }
+
+#[test]
+fn the_arrivals_that_are_told_are_those_that_are_simulated() {
+    for (process, words) in [(Arrivals::Poisson, "poisson"), (Arrivals::Uniform, "uniform")] {
+        let mut plan = plan_at_the_limit(&process, words, 3.0);
+        // A batch of one that takes no time: an answer then comes when its request does.
+        for instance in &mut plan.gpus[0].instances {
+            (instance.batch, instance.batch_times_ms, instance.max_wait_ms) = (1, vec![0.0], 0.0);
+        }
+        let options = Options { seed: 3, requests: Some(5000), ..Options::default() };
+        let told = &arrivals(&plan, &options)[0];
+        let seen = &simulate(&plan, &options).services[0];
+        assert_eq!(told.at.len(), 5000);
+        assert!(told.at.is_sorted());
+        let last = told.at.last().unwrap();
+        assert!((last - told.from - seen.seconds).abs() < 1e-9, "{last} {} {}", told.from, seen.seconds);
+        assert_eq!(told.at.iter().filter(|at| **at >= told.from).count() as u64, seen.requests);
+    }
+}
+
+#[test]
+fn no_request_arrives_after_the_end_that_was_asked_for() {
+    let plan = plan_at_the_limit(&Arrivals::Poisson, "poisson", 3.0);
+    let options = Options { seed: 3, until: Some(500.0), ..Options::default() };
+    let told = &arrivals(&plan, &options)[0];
+    let rate = plan.services[0].rate_rps;
+    assert!(told.at.iter().all(|at| (0.0..=500.0).contains(at)));
+    assert!((told.at.len() as f64 / (500.0 * rate) - 1.0).abs() < 0.2);
+    let seen = &simulate(&plan, &options).services[0];
+    assert_eq!(seen.requests, told.at.iter().filter(|at| **at >= 10.0).count() as u64);
+    assert!((seen.seconds - 490.0).abs() < 1e-9);
+    let none = simulate(&plan, &Options { until: Some(1e-9), ..options });
+    assert_eq!(none.services[0].requests, 0);
+}

@@ -81,6 +81,7 @@ pub fn plan() -> Plan {
         gpus,
         unused,
         services,
+        models: Vec::new(),
         assumptions: Vec::new(),
         diagnostics: Vec::new(),
         machine: None,

@@ -124,6 +124,7 @@ fn sample() -> Plan {
                 ..service("diffusion_1024_1024", 1)
             },
         ],
+        models: Vec::new(),
         assumptions: vec!["arrivals are poisson where the spec does not say".to_owned()],
         diagnostics: vec![Note {
             severity: "warning".to_owned(),
