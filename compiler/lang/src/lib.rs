@@ -15,6 +15,7 @@ mod depth;
 mod fields;
 mod files;
 mod hardware;
+pub mod meaning;
 mod objective;
 mod parse;
 mod print;
@@ -25,6 +26,7 @@ mod service;
 mod suggest;
 mod syntax_error;
 mod value;
+pub mod vocabulary;
 
 pub use compile::{Options, compile};
 pub use parse::parse;
