@@ -46,9 +46,9 @@ pub(crate) struct Declarations<'a> {
 
 impl<'a> Declarations<'a> {
     /// Collects what files declare.
-    pub(crate) fn collect(context: &mut Context<'_>, asts: &'a [Ast]) -> Self {
+    pub(crate) fn collect(context: &mut Context<'_>, asts: &[&'a Ast]) -> Self {
         let mut found = Self::default();
-        for ast in asts {
+        for ast in asts.iter().copied() {
             for item in &ast.items {
                 found.take(context, item);
             }

@@ -17,6 +17,7 @@ mod files;
 mod hardware;
 mod objective;
 mod parse;
+mod parsed;
 mod print;
 pub mod program;
 mod quantity;
@@ -26,8 +27,9 @@ mod suggest;
 mod syntax_error;
 mod value;
 
-pub use compile::{Options, compile};
+pub use compile::{Compiled, Options, compile, compile_parsed};
 pub use parse::parse;
+pub use parsed::{Edit, Parsed};
 pub use print::{print, print_expr};
 pub use program::Program;
 
@@ -41,4 +43,11 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let outcome = parse(FileId(0), text);
     if outcome.has_errors() { Err(outcome.diagnostics) } else { Ok(print(&outcome.value)) }
+}
+
+/// The name of the spec that the file `from` imports by this path, as [`compile`] asks for it; `None` when
+/// the path is no spec's: a board, performance data, a data file.
+#[must_use]
+pub fn imported_spec(from: &str, path: &str) -> Option<String> {
+    files::is_spec(path).then(|| files::join(from, path))
 }
