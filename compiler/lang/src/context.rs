@@ -53,10 +53,6 @@ impl<'a> Context<'a> {
         self.n_errors >= MAX_ERRORS
     }
 
-    pub(crate) fn has_errors(&self) -> bool {
-        self.n_errors > 0
-    }
-
     pub(crate) fn into_diagnostics(self) -> Vec<Diagnostic> {
         self.diagnostics
     }

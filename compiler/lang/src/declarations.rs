@@ -46,14 +46,9 @@ pub(crate) struct Declarations<'a> {
 
 impl<'a> Declarations<'a> {
     /// Collects what files declare.
-    pub(crate) fn collect(context: &mut Context<'_>, asts: &'a [Ast]) -> Self {
-        Self::collect_from(context, asts)
-    }
-
-    /// The same, of files that are not kept together.
-    pub(crate) fn collect_from(context: &mut Context<'_>, asts: impl IntoIterator<Item = &'a Ast>) -> Self {
+    pub(crate) fn collect(context: &mut Context<'_>, asts: &[&'a Ast]) -> Self {
         let mut found = Self::default();
-        for ast in asts {
+        for ast in asts.iter().copied() {
             for item in &ast.items {
                 found.take(context, item);
             }

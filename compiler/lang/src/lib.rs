@@ -18,6 +18,7 @@ mod hardware;
 pub mod meaning;
 mod objective;
 mod parse;
+mod parsed;
 mod print;
 pub mod program;
 mod quantity;
@@ -28,8 +29,9 @@ mod syntax_error;
 mod value;
 pub mod vocabulary;
 
-pub use compile::{Options, compile};
+pub use compile::{Compiled, Options, compile, compile_parsed};
 pub use parse::parse;
+pub use parsed::{Edit, Parsed};
 pub use print::{print, print_expr};
 pub use program::Program;
 
@@ -43,4 +45,11 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let outcome = parse(FileId(0), text);
     if outcome.has_errors() { Err(outcome.diagnostics) } else { Ok(print(&outcome.value)) }
+}
+
+/// The name of the spec that the file `from` imports by this path, as [`compile`] asks for it; `None` when
+/// the path is no spec's: a board, performance data, a data file.
+#[must_use]
+pub fn imported_spec(from: &str, path: &str) -> Option<String> {
+    files::is_spec(path).then(|| files::join(from, path))
 }

@@ -53,7 +53,8 @@ impl<'a> Meaning<'a> {
     pub fn of<'b>(sources: &'a Sources, asts: impl IntoIterator<Item = &'b Ast>) -> Self {
         let mut context = Context::new(sources);
         context.is_all_poisoned = true;
-        let declarations = Declarations::collect_from(&mut context, asts);
+        let asts: Vec<&Ast> = asts.into_iter().collect();
+        let declarations = Declarations::collect(&mut context, &asts);
         define(&mut context, &declarations.values, &BTreeMap::new());
         let boards = board::boards(&mut context, &declarations);
         let nodes = hardware::outline(&mut context, &declarations);

@@ -76,6 +76,11 @@ impl Sources {
         self.files.get(id.0 as usize)
     }
 
+    /// The text of a file, to be edited in place: an editor's. Spans made before may then lie elsewhere.
+    pub fn text_mut(&mut self, id: FileId) -> Option<&mut String> {
+        self.files.get_mut(id.0 as usize).map(|f| &mut f.text)
+    }
+
     /// The file with this name, if it was read.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<FileId> {

@@ -1,0 +1,50 @@
+//! A file that is open in an editor → its tree, kept up to date edit by edit.
+
+use crate::ast::Ast;
+use crate::parse::parse;
+use ent_plan::diagnostic::{Diagnostic, FileId};
+
+/// A file's tree and syntax errors.
+#[derive(Clone, Debug, Default)]
+pub struct Parsed {
+    ast: Ast,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// A replaced part of a text: bytes `start..old_end` became `start..new_end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte that was replaced, in the old text.
+    pub old_end: usize,
+    /// One past the last byte that is new, in the new text.
+    pub new_end: usize,
+}
+
+impl Parsed {
+    /// Parses a whole file.
+    #[must_use]
+    pub fn new(file: FileId, text: &str) -> Self {
+        let outcome = parse(file, text);
+        Self { ast: outcome.value, diagnostics: outcome.diagnostics }
+    }
+
+    /// Brings the tree up to date: `text` is the new text, `edit` what was replaced in the one before.
+    /// The result is that of [`Parsed::new`] on the new text.
+    pub fn edit(&mut self, text: &str, _edit: Edit) {
+        *self = Self::new(self.ast.file, text);
+    }
+
+    /// The tree.
+    #[must_use]
+    pub fn ast(&self) -> &Ast {
+        &self.ast
+    }
+
+    /// The syntax errors, in the order of the text.
+    #[must_use]
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        self.diagnostics.clone()
+    }
+}

@@ -1,0 +1,123 @@
+//! Changed files → the diagnostics that clients are shown, cleared where there are none any more.
+
+use super::Server;
+use crate::features::diagnostics;
+use crate::planning::Finished;
+use ent_plan::diagnostic::FileId;
+use lsp_types::notification::PublishDiagnostics;
+use lsp_types::{Diagnostic, PublishDiagnosticsParams};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the client was last told of each file.
+#[derive(Debug, Default)]
+pub(super) struct Published {
+    by_file: BTreeMap<FileId, (Option<i32>, Vec<Diagnostic>)>,
+}
+
+impl Server {
+    /// The main file of the program that a file is asked about in.
+    pub(super) fn main_of(&self, file: FileId) -> FileId {
+        self.mains_of(file).first().copied().unwrap_or(file)
+    }
+
+    /// The main files of the programs that read a file: those nothing imports. Open ones come first.
+    fn mains_of(&self, file: FileId) -> Vec<FileId> {
+        let mut above = vec![file];
+        let mut at = 0;
+        let mut mains = Vec::new();
+        while let Some(id) = above.get(at).copied() {
+            at += 1;
+            let name = self.workspace.file(id).map_or("", |f| f.name.as_str());
+            let importers: Vec<FileId> = self
+                .workspace
+                .files()
+                .map(|(id, _)| id)
+                .filter(|other| *other != id && self.workspace.imports(*other).iter().any(|i| i == name))
+                .collect();
+            if importers.is_empty() {
+                mains.push(id);
+            }
+            above.extend(importers.into_iter().filter(|i| !above.contains(i)).collect::<Vec<_>>());
+        }
+        if mains.is_empty() {
+            mains.push(file);
+        }
+        mains.sort_by_key(|id| !self.workspace.file(*id).is_some_and(|f| f.is_open()));
+        mains
+    }
+
+    /// Compiles what has changed and tells the client.
+    pub(super) fn publish(&mut self) {
+        if self.dirty.is_empty() {
+            return;
+        }
+        let dirty = std::mem::take(&mut self.dirty);
+        let open: Vec<FileId> =
+            self.workspace.files().filter(|(_, f)| f.is_open()).map(|(id, _)| id).collect();
+        let mains: BTreeSet<FileId> = open.iter().flat_map(|file| self.mains_of(*file)).collect();
+        for (main, _) in self.programs.iter() {
+            if !mains.contains(&main) {
+                self.background.forget(main);
+            }
+        }
+        self.programs.retain(|main| mains.contains(&main));
+        for main in &mains {
+            if self.programs.refresh(&mut self.workspace, *main)
+                && let Some(analysis) = self.programs.get(*main)
+            {
+                self.background.changed(&self.workspace, *main, analysis);
+            }
+        }
+        self.tell(&dirty);
+    }
+
+    /// A plan came back.
+    pub(super) fn planned(&mut self, finished: Finished) {
+        let Some(analysis) = self.programs.get(finished.main) else { return };
+        if self.background.take(finished, analysis) {
+            self.tell(&BTreeSet::new());
+        }
+    }
+
+    /// Tells the client what is wrong with each file, where that is news or the file was edited.
+    fn tell(&mut self, edited: &BTreeSet<FileId>) {
+        let mut by_file: BTreeMap<FileId, Vec<Diagnostic>> = BTreeMap::new();
+        for (main, analysis) in self.programs.iter() {
+            for file in &analysis.files {
+                by_file.entry(*file).or_default();
+            }
+            let planned = self.background.planned(main).map_or(&[][..], |p| &p.diagnostics);
+            for problem in analysis.diagnostics.iter().chain(planned) {
+                let list = by_file.entry(problem.primary.span.file).or_default();
+                let shown = diagnostics::shown(&self.workspace, problem);
+                if !list.contains(&shown) {
+                    list.push(shown);
+                }
+            }
+        }
+        for file in self.published.by_file.keys() {
+            by_file.entry(*file).or_default();
+        }
+        for (file, diagnostics) in by_file {
+            let version = self.workspace.file(file).and_then(|f| f.version);
+            let is_news = match self.published.by_file.get(&file) {
+                Some((_, before)) => *before != diagnostics || (edited.contains(&file) && version.is_some()),
+                None => !diagnostics.is_empty() || version.is_some(),
+            };
+            if !is_news {
+                continue;
+            }
+            let Some(uri) = self.workspace.file(file).map(|f| f.uri.clone()) else { continue };
+            self.notify::<PublishDiagnostics>(&PublishDiagnosticsParams {
+                uri,
+                diagnostics: diagnostics.clone(),
+                version,
+            });
+            if diagnostics.is_empty() && version.is_none() {
+                self.published.by_file.remove(&file);
+            } else {
+                self.published.by_file.insert(file, (version, diagnostics));
+            }
+        }
+    }
+}
