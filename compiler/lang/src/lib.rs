@@ -47,6 +47,12 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     if outcome.has_errors() { Err(outcome.diagnostics) } else { Ok(print(&outcome.value)) }
 }
 
+/// A path written in the file `from`, as seen from where `from` is seen from.
+#[must_use]
+pub fn joined(from: &str, path: &str) -> String {
+    files::join(from, path)
+}
+
 /// The name of the spec that the file `from` imports by this path, as [`compile`] asks for it; `None` when
 /// the path is no spec's: a board, performance data, a data file.
 #[must_use]

@@ -6,10 +6,20 @@
 //! server lives on.
 
 mod analysis;
+mod curves;
 mod documents;
 pub mod features;
+#[cfg(test)]
+mod fixture;
+mod geometry;
+mod manual;
+mod names;
+mod place;
+mod placement;
 pub mod planning;
 mod server;
+mod token;
+mod vocabulary;
 mod workspace;
 
 pub use analysis::{Analysis, Programs, Snapshot};

@@ -5,7 +5,7 @@ use crate::workspace::name_of;
 use ent_plan::diagnostic::FileId;
 use lsp_server::Notification;
 use lsp_types::notification::{
-    DidChangeTextDocument, DidChangeWatchedFiles, DidChangeWorkspaceFolders, DidCloseTextDocument,
+    DidChangeConfiguration, DidChangeTextDocument, DidChangeWatchedFiles, DidChangeWorkspaceFolders, DidCloseTextDocument,
     DidCreateFiles, DidDeleteFiles, DidOpenTextDocument, DidRenameFiles, DidSaveTextDocument,
     Notification as Told,
 };
@@ -50,7 +50,8 @@ impl Server {
                     server.workspace.folders.extend(params.event.added.iter().map(|f| name(&f.uri)));
                 });
             }
-            // Settings, traces, and what begins with `$/` may be ignored.
+            DidChangeConfiguration::METHOD => self.configure(note),
+            // Traces, and what begins with `$/` may be ignored.
             _ => {}
         }
     }
