@@ -15,7 +15,7 @@ use crate::program::{Carbon, Objective, Program};
 use crate::service;
 use crate::suggest::{choices, similar};
 use crate::value::Value;
-use ent_plan::diagnostic::{Code, Diagnostic, FileId, Located, Outcome, Severity, Sources, Span};
+use ent_plan::diagnostic::{Code, Diagnostic, FileId, Fix, Located, Outcome, Severity, Sources, Span};
 use ent_plan::plan::{LatencyRule, Metric};
 use ent_plan::text::{Load, LoadError, MAX_SPEC_BYTES, decode};
 use std::borrow::Borrow;
@@ -160,14 +160,22 @@ fn resolve(
     let whole = asts.first().map_or_else(Span::default, |ast| files::whole(ast.file, context.sources));
     if !is_broken {
         if declarations.services.is_empty() {
-            missing_block(context, whole, "service", "service classify { … }");
+            missing_block(
+                context,
+                whole,
+                "service",
+                "service classify { … }",
+                "service classify {\n  model   = resnet50\n  rate    = 120 req/s\n  latency = p99 <= 50 ms\n}\n",
+            );
         }
         if declarations.hardware.is_empty() {
+            let board = boards.keys().next().map_or("a100_80gb_pcie", String::as_str);
             missing_block(
                 context,
                 whole,
                 "hardware",
                 "hardware { node \"box-0\" { gpu = a100_80gb_pcie x 8 } }",
+                &format!("hardware {{\n  node \"box-0\" {{\n    gpu = {board} x 8\n  }}\n}}\n"),
             );
         }
     }
@@ -207,12 +215,22 @@ fn unknown_param(context: &mut Context<'_>, declarations: &Declarations<'_>, nam
     context.report(problem);
 }
 
-fn missing_block(context: &mut Context<'_>, whole: Span, kind: &str, example: &str) {
+/// Reports a block that must be there; `block` is one as it would be written at the end of the file.
+fn missing_block(context: &mut Context<'_>, whole: Span, kind: &str, example: &str, block: &str) {
     let span = Span { end: whole.start, ..whole };
+    let text = context.sources.snippet(whole);
+    let gap = match text {
+        "" => "",
+        _ if text.ends_with("\n\n") => "",
+        _ if text.ends_with('\n') => "\n",
+        _ => "\n\n",
+    };
+    let end = Span { start: whole.end, ..whole };
     context.report(
         Diagnostic::error(Code::MissingAttribute, span, format!("missing `{kind}` block"))
             .label(format!("no `{kind}` in this program"))
-            .help(format!("add `{example}`")),
+            .help(format!("add `{example}`"))
+            .fix(Fix::insert(format!("add a `{kind}` block"), end, format!("{gap}{block}")).example()),
     );
 }
 

@@ -76,7 +76,7 @@ impl<'a> Context<'a> {
         let problem = Diagnostic::error(Code::UnknownName, span, format!("unknown {what} `{name}`"))
             .label(format!("no {what} has this name"));
         let problem = match similar(name, candidates.clone()) {
-            Some(meant) => problem.help(format!("did you mean `{meant}`?")),
+            Some(meant) => self.did_you_mean(problem, span, name, meant),
             None if !otherwise.is_empty() => problem.help(otherwise),
             None => {
                 let known = choices(candidates);

@@ -1,14 +1,14 @@
 //! A file that is open in an editor → its tree, kept up to date edit by edit.
 
 use crate::ast::Ast;
-use crate::parse::parse;
+use crate::parse::{Entries, Report, entries, reparse};
 use ent_plan::diagnostic::{Diagnostic, FileId};
 
 /// A file's tree and syntax errors.
 #[derive(Clone, Debug, Default)]
 pub struct Parsed {
     ast: Ast,
-    diagnostics: Vec<Diagnostic>,
+    reports: Vec<Report>,
 }
 
 /// A replaced part of a text: bytes `start..old_end` became `start..new_end`.
@@ -26,14 +26,18 @@ impl Parsed {
     /// Parses a whole file.
     #[must_use]
     pub fn new(file: FileId, text: &str) -> Self {
-        let outcome = parse(file, text);
-        Self { ast: outcome.value, diagnostics: outcome.diagnostics }
+        let Entries { items, reports } = entries(file, text);
+        Self { ast: Ast { items, file }, reports }
     }
 
     /// Brings the tree up to date: `text` is the new text, `edit` what was replaced in the one before.
-    /// The result is that of [`Parsed::new`] on the new text.
-    pub fn edit(&mut self, text: &str, _edit: Edit) {
-        *self = Self::new(self.ast.file, text);
+    /// The result is that of [`Parsed::new`] on the new text; the time is that of the blocks around the edit.
+    pub fn edit(&mut self, text: &str, edit: Edit) {
+        let items = std::mem::take(&mut self.ast.items);
+        let mut entries = Entries { items, reports: std::mem::take(&mut self.reports) };
+        reparse(self.ast.file, &mut entries, text, edit);
+        self.ast.items = entries.items;
+        self.reports = entries.reports;
     }
 
     /// The tree.
@@ -45,6 +49,6 @@ impl Parsed {
     /// The syntax errors, in the order of the text.
     #[must_use]
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
-        self.diagnostics.clone()
+        self.reports.iter().map(|r| r.problem.clone()).collect()
     }
 }
