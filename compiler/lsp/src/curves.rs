@@ -87,7 +87,8 @@ fn table(model: &FittedModel, board: &Board) -> Option<String> {
     let clock = points.iter().map(|p| p.clock).max()?;
     let lowest = points.iter().map(|p| p.clock).min()?;
     let batches = few(&model.batches);
-    let mut text = format!("At {clock}, a batch takes (ms), the rate (req/s), dynamic power (W):\n\n```text\n");
+    let mut text =
+        format!("At {clock}, a batch takes (ms), the rate (req/s), dynamic power (W):\n\n```text\n");
     let _ = write!(text, "{:<10}", "");
     for batch in &batches {
         let _ = write!(text, "{:>24}", format!("batch {batch}"));
@@ -119,7 +120,13 @@ fn table(model: &FittedModel, board: &Board) -> Option<String> {
     Some(text)
 }
 
-fn cell(performance: &ModelPerformance, board: &Board, profile: usize, batch: u32, clock: Megahertz) -> String {
+fn cell(
+    performance: &ModelPerformance,
+    board: &Board,
+    profile: usize,
+    batch: u32,
+    clock: Megahertz,
+) -> String {
     let key = PointKey { profile, processes: 1, batch, clock };
     let Some(prediction) = performance.predict(board, key) else { return "-".to_owned() };
     let time = prediction.batch_times.last().map_or(0.0, |t| t.millis());
@@ -181,7 +188,9 @@ mod tests {
     #[test]
     fn a_model_of_the_catalogue_is_described_with_its_source_curves_and_errors() {
         let text = describe("catalog:performance/a100-80gb-pcie", "resnet50", None).unwrap();
-        for part in ["EnerTune", "measurements", "batch 32", "1g.10gb", "7g.80gb", "error band ±", "it had not seen"] {
+        for part in
+            ["EnerTune", "measurements", "batch 32", "2g.20gb", "7g.80gb", "error band ±", "it had not seen"]
+        {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
     }

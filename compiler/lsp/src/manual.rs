@@ -81,7 +81,9 @@ pub(crate) fn attribute(path: &[&str], name: &str) -> Option<Entry> {
         if let Some((_, entry)) = section.rows.iter().find(|(names, _)| names.iter().any(|n| n == name)) {
             return Some(entry.clone());
         }
-        let begins = |line: &&String| line.starts_with(&format!("`{name}` ")) || line.starts_with(&format!("`{name} "));
+        let begins = |line: &&String| {
+            line.starts_with(&format!("`{name}` ")) || line.starts_with(&format!("`{name} "))
+        };
         return section.prose.iter().find(begins).map(|line| Entry { value: line.clone(), default: None });
     }
     let value = match name {
@@ -143,7 +145,12 @@ mod tests {
         for path in [&["service"][..], &["hardware", "node"]] {
             for attribute in attributes(path) {
                 let default = super::attribute(path, attribute.name).and_then(|e| e.default);
-                assert_eq!(default.as_deref() == Some("required"), attribute.is_required, "{}", attribute.name);
+                assert_eq!(
+                    default.as_deref() == Some("required"),
+                    attribute.is_required,
+                    "{}",
+                    attribute.name
+                );
             }
         }
     }
@@ -153,7 +160,10 @@ mod tests {
         let arrivals = attribute(&["service"], "arrivals").unwrap();
         assert_eq!(arrivals.default.as_deref(), Some("`poisson`"));
         assert!(arrivals.value.starts_with("`poisson`"), "{arrivals:?}");
-        assert_eq!(attribute(&["board"], "memory_clock").unwrap().value, "the ladder of SM clocks; the memory clock");
+        assert_eq!(
+            attribute(&["board"], "memory_clock").unwrap().value,
+            "the ladder of SM clocks; the memory clock"
+        );
         assert!(attribute(&["objective"], "horizon").unwrap().value.contains("one hour"));
         assert!(example("service").is_some_and(|e| e.contains("pin")));
     }

@@ -5,6 +5,8 @@
 //! and a model before a `let` where a model is wanted.
 
 use crate::Snapshot;
+use crate::place::{Role, roles};
+use crate::token::Token;
 use crate::vocabulary::{Expected, attribute, limit};
 use ent_lang::ast::{Ast, Block, Expr, ExprKind, Item, ItemKind, Name};
 use ent_plan::diagnostic::{FileId, Span};
@@ -99,10 +101,21 @@ impl<'a> Names<'a> {
 
     /// The name at an offset of a file.
     pub(crate) fn at(&self, file: FileId, offset: usize) -> Option<&Occurrence<'a>> {
-        let covers = |span: Span| {
-            span.file == file && span.start as usize <= offset && offset <= span.end as usize
-        };
+        let covers =
+            |span: Span| span.file == file && span.start as usize <= offset && offset <= span.end as usize;
         self.all.iter().find(|o| covers(o.span))
+    }
+
+    /// The name at an offset of a file; in an entry that is not finished, whatever is declared by the word
+    /// there, a value first.
+    pub(crate) fn meant(&self, file: FileId, offset: usize, text: &str) -> Option<&Occurrence<'a>> {
+        self.at(file, offset).or_else(|| {
+            let all = roles(text);
+            let covers = |token: &Token| token.start <= offset && offset <= token.end;
+            let (token, _) = all.iter().find(|(token, role)| *role == Role::Name && covers(token))?;
+            let word = token.text(text);
+            self.declared().iter().filter(|o| o.name == word).min_by_key(|o| o.sort)
+        })
     }
 
     /// The declarations.
@@ -118,7 +131,9 @@ impl<'a> Names<'a> {
 
     fn declare(&mut self, item: &'a Item) {
         match &item.kind {
-            ItemKind::Param { name, .. } | ItemKind::Let { name, .. } => self.add(Sort::Value, name, item.span),
+            ItemKind::Param { name, .. } | ItemKind::Let { name, .. } => {
+                self.add(Sort::Value, name, item.span)
+            }
             ItemKind::Block(block) => {
                 let sort = match block.kind.text.as_str() {
                     "model" => Sort::Model,
@@ -304,7 +319,7 @@ mod tests {
         let text = "import \"catalog:nvidia/a100-80gb-pcie\"\nimport \"perf/mine-1.json\"\nlet n = 2\nlet bert = 3\n\
                     model bert { performance = [mine_1.bert, mine_1] }\n\
                     service s { model = bert, rate = n * 1 req/s, latency = slo, pin { node = \"box\", batch = n } }\n\
-                    hardware { node \"box\" { gpu = a100_80gb_pcie x n, unused = off } }\nlet slo = p99 <= n s\n";
+                    hardware { node \"box\" { gpu = a100_80gb_pcie x n, unused = off } }\nlet slo = p99 <= n * 1 s\n";
         let ast = ent_lang::parse(FileId(0), text).value;
         let names = Names::of_trees([&ast]);
         let shown: Vec<(Sort, &str, bool)> =
@@ -329,6 +344,7 @@ mod tests {
                 (Node, "box", false),
                 (Value, "n", false),
                 (Board, "a100_80gb_pcie", false),
+                (Value, "n", false),
                 (Value, "n", false),
             ],
         );

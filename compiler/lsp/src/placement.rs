@@ -49,7 +49,9 @@ pub(crate) fn describe(plan: &Plan, name: &str) -> Option<String> {
         return None;
     }
     let mut text = format!("**In the current plan** {} ({})\n\n", line(plan, name)?, proof(plan));
-    text.push_str("| on | size | clock | batch | busy | latency | mean power |\n|---|---|---|---|---|---|---|\n");
+    text.push_str(
+        "| on | size | clock | batch | busy | latency | mean power |\n|---|---|---|---|---|---|---|\n",
+    );
     for (gpu, instance) in mine.iter().take(8) {
         let power = match instance.mean_dynamic_power_w {
             Some(watts) => format!("{watts:.1} ± {:.1} W", watts * instance.power_error),

@@ -13,8 +13,8 @@ use ent_plan::plan::{Plan, Status};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The command that plans a file now and answers with a summary.
@@ -81,7 +81,8 @@ impl Planned {
         let mut fields = Map::new();
         let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
         put("state", self.state().into());
-        let mut words = match (&self.trouble, self.diagnostics.iter().find(|d| d.severity == Severity::Error)) {
+        let mut words = match (&self.trouble, self.diagnostics.iter().find(|d| d.severity == Severity::Error))
+        {
             (Some(trouble), _) => trouble.clone(),
             (None, Some(error)) => error.message.clone(),
             (None, None) => "there is no plan".to_owned(),

@@ -86,8 +86,9 @@ fn word(rest: &[u8]) -> usize {
 /// `p99.9` is one word.
 fn word_or_percentile(rest: &[u8]) -> usize {
     let end = word(rest);
-    let is_percentile =
-        end > 1 && rest.first() == Some(&b'p') && rest.get(1..end).unwrap_or_default().iter().all(u8::is_ascii_digit);
+    let is_percentile = end > 1
+        && rest.first() == Some(&b'p')
+        && rest.get(1..end).unwrap_or_default().iter().all(u8::is_ascii_digit);
     let decimals = rest.get(end + 1..).unwrap_or_default().iter().take_while(|b| b.is_ascii_digit()).count();
     if is_percentile && rest.get(end) == Some(&b'.') && decimals > 0 { end + 1 + decimals } else { end }
 }
@@ -128,7 +129,8 @@ fn number_or_profile(rest: &[u8]) -> (Kind, usize) {
             end += word(rest.get(end..).unwrap_or_default());
             if matches!(at(end), b'+' | b'-') && at(end + 1).is_ascii_alphabetic() {
                 end += 1;
-                while at(end).is_ascii_alphabetic() || (at(end) == b'.' && at(end + 1).is_ascii_alphabetic()) {
+                while at(end).is_ascii_alphabetic() || (at(end) == b'.' && at(end + 1).is_ascii_alphabetic())
+                {
                     end += 1;
                 }
             }
@@ -183,7 +185,8 @@ mod tests {
 
     #[test]
     fn tokens_are_in_order_and_inside_the_text() {
-        for text in ["", "\"", "\\", "\u{feff}service", "a\"\\", "😀=\"😀", "1g.10gb+", "1e", "1.", "//"] {
+        for text in ["", "\"", "\\", "\u{feff}service", "a\"\\", "😀=\"😀", "1g.10gb+", "1e", "1.", "//"]
+        {
             let mut last = 0;
             for token in tokens(text) {
                 assert!(token.start >= last && token.end > token.start && token.end <= text.len(), "{text}");

@@ -57,7 +57,9 @@ impl Measure {
     pub(crate) fn units(self) -> &'static [&'static str] {
         match self {
             Self::Rate => &["req/s", "req/min", "req/h", "/s"],
-            Self::Time => &["ms", "s", "us", "ns", "min", "h", "hour", "day", "year", "hours", "days", "years"],
+            Self::Time => {
+                &["ms", "s", "us", "ns", "min", "h", "hour", "day", "year", "hours", "days", "years"]
+            }
             Self::Power => &["W", "kW", "mW", "MW"],
             Self::Energy => &["J", "kJ", "MJ", "kWh", "Wh", "GJ", "MWh", "mJ"],
             Self::Frequency => &["MHz", "GHz", "kHz", "Hz"],
@@ -151,7 +153,10 @@ const MODEL: &[Attribute] = &[
     needed("performance", Expected::Performance, "$1"),
     free(
         "source",
-        Expected::Choice(&[("fitted", "a fitted model"), ("table", "measured rows only, nothing in between")]),
+        Expected::Choice(&[
+            ("fitted", "a fitted model"),
+            ("table", "measured rows only, nothing in between"),
+        ]),
         "${1|fitted,table|}",
     ),
     free("artifact", Expected::File(&["pt", "ts", "pth"]), "\"$1\""),
@@ -259,7 +264,11 @@ pub(crate) const FUNCTIONS: &[(&str, &str, &str)] = &[
     ("min", "min(${1:a}, ${2:b})", "the least of some quantities of one kind"),
     ("max", "max(${1:a}, ${2:b})", "the most of some quantities of one kind"),
     ("round", "round(${1:2.4})", "the nearest whole number"),
-    ("csv", "csv(\"${1:grid.csv}\", start = \"${2:2025-03-01T00:00Z}\", step = ${3:1 h})", "a series of carbon intensities, one value a step"),
+    (
+        "csv",
+        "csv(\"${1:grid.csv}\", start = \"${2:2025-03-01T00:00Z}\", step = ${3:1 h})",
+        "a series of carbon intensities, one value a step",
+    ),
     ("trace", "trace(\"${1:requests.csv}\")", "arrivals as they were recorded"),
     ("gamma", "gamma(cv = ${1:2})", "arrivals with this variation of their gaps; 1 is poisson"),
 ];

@@ -19,27 +19,40 @@ use lsp_types::{
     CompletionItem, CompletionItemKind, CompletionItemLabelDetails, CompletionList, CompletionTextEdit,
     Documentation, InsertTextFormat, MarkupContent, MarkupKind, TextEdit,
 };
+use std::ops::Range;
 
 /// At most this many items are sent; typing on asks again.
 const MAX_ITEMS: usize = 400;
 
 /// What could be written at a byte. Without `with_snippets` items are plain text.
 #[must_use]
-pub fn completion(snapshot: &Snapshot<'_>, file: FileId, offset: usize, with_snippets: bool) -> CompletionList {
+pub fn completion(
+    snapshot: &Snapshot<'_>,
+    file: FileId,
+    offset: usize,
+    with_snippets: bool,
+) -> CompletionList {
     let text = snapshot.text(file);
     let place = place(text, offset);
-    let mut asked = Asked { snapshot, file, text, place: &place, offers: Vec::new(), meaning: None };
+    let mut asked = Asked {
+        snapshot,
+        file,
+        text,
+        place: &place,
+        replace: place.replace.clone(),
+        offers: Vec::new(),
+        meaning: None,
+    };
     asked.offer_all();
     let mut offers = std::mem::take(&mut asked.offers);
     offers.sort_by_key(|o| o.rank);
-    let typed = text.get(place.replace.start..offset.max(place.replace.start)).unwrap_or("").to_lowercase();
+    let typed = text.get(asked.replace.start..offset.max(asked.replace.start)).unwrap_or("").to_lowercase();
     let is_incomplete = offers.len() > MAX_ITEMS;
     if is_incomplete {
         offers.retain(|o| is_like(&o.label.to_lowercase(), &typed));
         offers.truncate(MAX_ITEMS);
     }
-    let items =
-        offers.into_iter().enumerate().map(|(i, o)| asked.item(i, o, with_snippets)).collect();
+    let items = offers.into_iter().enumerate().map(|(i, o)| asked.item(i, o, with_snippets)).collect();
     CompletionList { is_incomplete, items }
 }
 
@@ -120,6 +133,8 @@ struct Asked<'a, 's> {
     file: FileId,
     text: &'a str,
     place: &'s Place,
+    /// What is replaced by what is taken.
+    replace: Range<usize>,
     offers: Vec<Offer>,
     meaning: Option<Meaning<'a>>,
 }
@@ -236,7 +251,8 @@ impl<'a> Asked<'a, '_> {
             self.offer(offer);
         }
         if contents(&path).is_some_and(|c| c.has_objective) {
-            for (word, snippet) in [("minimize", "minimize ${1:energy}"), ("limit", "limit ${1:power} <= $0")] {
+            for (word, snippet) in [("minimize", "minimize ${1:energy}"), ("limit", "limit ${1:power} <= $0")]
+            {
                 if word == "minimize" && is_there(word) {
                     continue;
                 }
@@ -304,7 +320,8 @@ impl<'a> Asked<'a, '_> {
             }
             ("model", []) => {
                 let known = self.names();
-                let files: Vec<String> = self.meaning().performance().map(|(_, file)| file.to_owned()).collect();
+                let files: Vec<String> =
+                    self.meaning().performance().map(|(_, file)| file.to_owned()).collect();
                 for file in files {
                     for model in crate::curves::entries(&file) {
                         if known.same(Sort::Model, &model).next().is_none() {
@@ -334,15 +351,14 @@ impl<'a> Asked<'a, '_> {
     }
 
     fn item(&self, number: usize, offer: Offer, with_snippets: bool) -> CompletionItem {
-        let range = self.snapshot.workspace.range(self.file, self.place.replace.clone());
+        let range = self.snapshot.workspace.range(self.file, self.replace.clone());
         let (new_text, format) = match offer.snippet {
             Some(snippet) if with_snippets => (snippet, InsertTextFormat::SNIPPET),
             Some(snippet) => (plain(&snippet), InsertTextFormat::PLAIN_TEXT),
             None => (offer.label.clone(), InsertTextFormat::PLAIN_TEXT),
         };
-        let markdown = |value: String| {
-            Documentation::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value })
-        };
+        let markdown =
+            |value: String| Documentation::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value });
         let additional = offer.import.map(|path| vec![self.import_edit(&path)]);
         CompletionItem {
             label_details: additional.is_some().then(|| CompletionItemLabelDetails {

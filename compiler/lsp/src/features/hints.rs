@@ -68,9 +68,8 @@ fn hint(
     label: String,
     tooltip: Option<String>,
 ) -> InlayHint {
-    let markdown = |value| {
-        InlayHintTooltip::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value })
-    };
+    let markdown =
+        |value| InlayHintTooltip::MarkupContent(MarkupContent { kind: MarkupKind::Markdown, value });
     InlayHint {
         position: snapshot.workspace.range(file, at..at).start,
         label: InlayHintLabel::String(label),

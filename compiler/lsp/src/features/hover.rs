@@ -48,7 +48,10 @@ pub fn hover(
     };
     let value = question.answer(*role)?;
     let range = Some(snapshot.workspace.range(file, token.range()));
-    Some(Hover { contents: HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value }), range })
+    Some(Hover {
+        contents: HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value }),
+        range,
+    })
 }
 
 /// One question.
@@ -156,13 +159,12 @@ impl<'a> Question<'a, '_> {
     fn profile(&self, name: &str) -> Option<String> {
         let meaning = self.meaning();
         let boards = self.boards_in_question(&meaning);
-        let shown: Vec<String> = boards
-            .iter()
-            .filter_map(|board| Some(geometry::profile(board, board.profile(name)?)))
-            .collect();
+        let shown: Vec<String> =
+            boards.iter().filter_map(|board| Some(geometry::profile(board, board.profile(name)?))).collect();
         if shown.is_empty() {
             let ids: Vec<&str> = boards.iter().map(|b| b.id.as_str()).collect();
-            return Some(format!("`{name}` is no MIG profile of {}", ids.join(", "))).filter(|_| !ids.is_empty());
+            return Some(format!("`{name}` is no MIG profile of {}", ids.join(", ")))
+                .filter(|_| !ids.is_empty());
         }
         Some(shown.join("\n\n---\n\n"))
     }
@@ -210,7 +212,7 @@ impl<'a> Question<'a, '_> {
     /// A name that the program declares.
     fn name(&self) -> Option<String> {
         let names = Names::of(self.snapshot);
-        let at = names.at(self.file, self.token.start)?;
+        let at = names.meant(self.file, self.token.start, self.text)?;
         let declared = names.same(at.sort, &at.name).find(|o| o.is_declaration());
         match at.sort {
             Sort::Value => self.value(at, declared),
@@ -256,7 +258,11 @@ impl<'a> Question<'a, '_> {
         let mut parts = Vec::new();
         for (file, entry) in entry::performance(block, &meaning, self.snapshot) {
             let entry = entry.as_deref().unwrap_or(name);
-            parts.push(curves::describe(&file, entry, None).unwrap_or_else(|| format!("measured rows of `{file}`")));
+            let known = curves::describe(&file, entry, None);
+            parts.push(known.unwrap_or_else(|| match file.ends_with(".csv") {
+                true => format!("**{name}**: measured rows of `{file}`"),
+                false => format!("`{entry}` is not in `{file}`"),
+            }));
         }
         Some(if parts.is_empty() {
             format!("**{name}**: a model without `performance`")
@@ -288,7 +294,11 @@ impl<'a> Question<'a, '_> {
         if let Some(plan) = self.planned.and_then(|p| p.plan.as_ref()) {
             let used: Vec<_> = plan.gpus.iter().filter(|gpu| gpu.node == name).collect();
             let watts: f64 = used.iter().filter_map(|gpu| gpu.mean_power_w).sum();
-            text.push_str(&format!("\n\nIn the current plan {} of them are used, {watts:.1} W mean{}.", used.len(), self.age()));
+            text.push_str(&format!(
+                "\n\nIn the current plan {} of them are used, {watts:.1} W mean{}.",
+                used.len(),
+                self.age()
+            ));
         }
         if let Some(board) = meaning.board(&node.board) {
             text.push_str(&format!("\n\n{}", geometry::menu(board)));
@@ -322,7 +332,12 @@ impl<'a> Question<'a, '_> {
         if is_plain && written == resolved.text {
             return Some(format!("`{written}`, {}", resolved.words));
         }
-        Some(format!("`{}` = `{}`, {}", written.split_whitespace().collect::<Vec<_>>().join(" "), resolved.text, resolved.words))
+        Some(format!(
+            "`{}` = `{}`, {}",
+            written.split_whitespace().collect::<Vec<_>>().join(" "),
+            resolved.text,
+            resolved.words
+        ))
     }
 }
 

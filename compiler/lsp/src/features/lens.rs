@@ -12,9 +12,7 @@ use lsp_types::{CodeLens, Command};
 pub fn lenses(snapshot: &Snapshot<'_>, planned: Option<&Planned>, file: FileId) -> Vec<CodeLens> {
     let is_main = snapshot.files().first() == Some(&file);
     let Some(ast) = snapshot.ast(file).filter(|_| is_main) else { return Vec::new() };
-    let is_program = |item: &Item| {
-        matches!(&item.kind, ItemKind::Block(b) if matches!(b.kind.text.as_str(), "service" | "hardware"))
-    };
+    let is_program = |item: &Item| matches!(&item.kind, ItemKind::Block(b) if matches!(b.kind.text.as_str(), "service" | "hardware"));
     if !ast.items.iter().any(is_program) {
         return Vec::new();
     }
@@ -55,7 +53,10 @@ mod tests {
         let plan = Some(ent_plan::plan::sample::plan());
         let planned = Planned { plan, revision: world.analysis().revision(), ..Planned::default() };
         let shown = titles(&world, Some(&planned));
-        assert!(shown.len() == 2 && shown[1].starts_with("show plan: ") && shown[1].ends_with("1 board"), "{shown:?}");
+        assert!(
+            shown.len() == 2 && shown[1].starts_with("show plan: ") && shown[1].ends_with("1 board"),
+            "{shown:?}"
+        );
     }
 
     #[test]

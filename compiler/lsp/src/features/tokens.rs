@@ -8,7 +8,9 @@ use crate::names::{Names, Sort};
 use crate::place::{Role, roles};
 use ent_lang::ast::ItemKind;
 use ent_plan::diagnostic::FileId;
-use lsp_types::{SemanticToken, SemanticTokenModifier, SemanticTokenType, SemanticTokens, SemanticTokensLegend};
+use lsp_types::{
+    SemanticToken, SemanticTokenModifier, SemanticTokenType, SemanticTokens, SemanticTokensLegend,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -201,11 +203,32 @@ mod tests {
         assert_eq!(
             shown(text),
             [
-                "param keyword 0", "load parameter 1", "= operator 0", "50 number 0", "% unit 0",
-                "// 😀 comment 0", "let keyword 0", "peak variable 3", "= operator 0", "3 number 0",
-                "req unit 0", "/ unit 0", "s unit 0", "model keyword 0", "m class 1", "service keyword 0",
-                "\"😀\" function 1", "model property 0", "= operator 0", "m class 0", "rate property 0",
-                "= operator 0", "load parameter 0", "* operator 0", "arrivals property 0", "= operator 0",
+                "param keyword 0",
+                "load parameter 1",
+                "= operator 0",
+                "50 number 0",
+                "% unit 0",
+                "// 😀 comment 0",
+                "let keyword 0",
+                "peak variable 3",
+                "= operator 0",
+                "3 number 0",
+                "req unit 0",
+                "/ unit 0",
+                "s unit 0",
+                "model keyword 0",
+                "m class 1",
+                "service keyword 0",
+                "\"😀\" function 1",
+                "model property 0",
+                "= operator 0",
+                "m class 0",
+                "rate property 0",
+                "= operator 0",
+                "load parameter 0",
+                "* operator 0",
+                "arrivals property 0",
+                "= operator 0",
                 "poisson enumMember 4",
             ]
         );

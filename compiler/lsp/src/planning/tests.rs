@@ -20,7 +20,9 @@ impl Planning for Led {
         self.begun.send(text.to_owned()).unwrap();
         while !stop.load(Ordering::Relaxed) {
             match self.leave.recv_timeout(Duration::from_millis(1)) {
-                Ok(()) => return Planned { plan: Some(ent_plan::plan::sample::plan()), ..Planned::default() },
+                Ok(()) => {
+                    return Planned { plan: Some(ent_plan::plan::sample::plan()), ..Planned::default() };
+                }
                 Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
                 Err(crossbeam_channel::RecvTimeoutError::Disconnected) => panic!("nobody leads"),
             }

@@ -70,7 +70,8 @@ impl Server {
 
     /// Takes over changed settings.
     pub(super) fn configure(&mut self, note: Notification) {
-        let Ok(params) = serde_json::from_value::<<DidChangeConfiguration as Told>::Params>(note.params) else {
+        let Ok(params) = serde_json::from_value::<<DidChangeConfiguration as Told>::Params>(note.params)
+        else {
             return;
         };
         let was_automatic = self.background.settings.is_automatic;

@@ -11,11 +11,10 @@ use ent_plan::diagnostic::FileId;
 use lsp_server::{ErrorCode, Request, RequestId, Response};
 use lsp_types::request::{
     CodeActionRequest, CodeLensRequest, Completion, DocumentHighlightRequest, DocumentLinkRequest,
-    DocumentSymbolRequest,
-    ExecuteCommand, FoldingRangeRequest, Formatting, GotoDefinition, HoverRequest, InlayHintRequest,
-    OnTypeFormatting, PrepareRenameRequest, RangeFormatting, References, Rename, Request as Asked,
-    ResolveCompletionItem, SelectionRangeRequest, SemanticTokensFullRequest, SemanticTokensRangeRequest,
-    Shutdown, WorkspaceSymbolRequest,
+    DocumentSymbolRequest, ExecuteCommand, FoldingRangeRequest, Formatting, GotoDefinition, HoverRequest,
+    InlayHintRequest, OnTypeFormatting, PrepareRenameRequest, RangeFormatting, References, Rename,
+    Request as Asked, ResolveCompletionItem, SelectionRangeRequest, SemanticTokensFullRequest,
+    SemanticTokensRangeRequest, Shutdown, WorkspaceSymbolRequest,
 };
 use lsp_types::{
     CompletionResponse, DocumentSymbolResponse, GotoDefinitionResponse, Position, SemanticTokensRangeResult,
@@ -36,7 +35,8 @@ impl Server {
             Completion::METHOD => self.answer::<Completion>(request, |server, params| {
                 let at = server.place(&params.text_document_position)?;
                 let with_snippets = server.takes_snippets();
-                let list = server.of(at.file, |s| completion::completion(s, at.file, at.offset, with_snippets))?;
+                let list =
+                    server.of(at.file, |s| completion::completion(s, at.file, at.offset, with_snippets))?;
                 Ok(Some(CompletionResponse::List(list)))
             }),
             ResolveCompletionItem::METHOD => {

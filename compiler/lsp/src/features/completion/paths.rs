@@ -14,14 +14,19 @@ impl Asked<'_, '_> {
         let close = self.closing_quote();
         for id in board_ids() {
             let title = device::board(id).map(|board| board.title).unwrap_or_default();
-            for (folder, what) in [("nvidia", "board"), ("performance", "performance models measured on it")] {
+            for (folder, what) in [("nvidia", "board"), ("performance", "performance models measured on it")]
+            {
                 if folder == "performance" && catalogue(id).is_none() {
                     continue;
                 }
                 let path = format!("catalog:{folder}/{id}");
-                let offer = Offer::new(&path, CompletionItemKind::MODULE, if folder == "nvidia" { 0 } else { 1 })
-                    .detail(format!("{title}: {what}"))
-                    .documentation(format!("Named `{}` unless `as` gives another name.", id.replace('-', "_")));
+                let offer =
+                    Offer::new(&path, CompletionItemKind::MODULE, if folder == "nvidia" { 0 } else { 1 })
+                        .detail(format!("{title}: {what}"))
+                        .documentation(format!(
+                            "Named `{}` unless `as` gives another name.",
+                            id.replace('-', "_")
+                        ));
                 self.offer(offer.snippet(format!("{path}{close}")));
             }
         }

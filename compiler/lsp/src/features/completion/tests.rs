@@ -5,7 +5,7 @@ use crate::fixture::World;
 use lsp_types::{CompletionItem, CompletionTextEdit};
 
 const HEAD: &str = "import \"catalog:nvidia/a100-80gb-pcie\"\nimport \"catalog:performance/a100-80gb-pcie\"\n\
-                    param load = 50%\nlet peak = 300 req/s\nlet slo = p99 <= 50 ms\nmodel bert { performance = a100_80gb_pcie.bert }\n\
+                    param load = 50%\nlet peak = 300 req/s\nlet slo = p99 <= 50 ms\nmodel bert { performance = a100_80gb_pcie.vgg11 }\n\
                     hardware { node \"box-0\" { gpu = a100_80gb_pcie x 2 } }\n";
 
 fn items(world: &World) -> Vec<CompletionItem> {
@@ -22,7 +22,11 @@ fn offered(marked: &str) -> Vec<String> {
 #[track_caller]
 fn begins(marked: &str, expected: &[&str]) {
     let offered = offered(marked);
-    assert_eq!(offered.iter().take(expected.len()).map(String::as_str).collect::<Vec<_>>(), expected, "{marked}");
+    assert_eq!(
+        offered.iter().take(expected.len()).map(String::as_str).collect::<Vec<_>>(),
+        expected,
+        "{marked}"
+    );
 }
 
 #[track_caller]
@@ -93,8 +97,8 @@ fn a_unit_replaces_what_was_typed_of_it() {
 fn names_are_offered_where_they_fit() {
     begins("service s { model = $0 }", &["bert"]);
     begins("service s { rate = $0 }", &["peak", "load"]);
-    begins("service s { latency = $0 }", &["p99", "p95"]);
-    has("service s { latency = $0 }", &["slo", "p99.9"], &[]);
+    begins("service s { latency = $0 }", &["p99"]);
+    has("service s { latency = $0 }", &["slo", "p95", "p99.9"], &[]);
     has("let y = $0", &["load", "peak", "min", "round"], &["y", "bert"]);
     begins("hardware { node n { gpu = $0 } }", &["a100_80gb_pcie"]);
     begins("hardware { node n { gpu = a100_80gb_pcie $0 } }", &["x"]);
@@ -125,7 +129,11 @@ fn profiles_and_clocks_are_those_of_the_boards() {
     has("service s { pin { profile = 3$0 } }", &["3g.40gb", "7g.80gb"], &["1g.5gb", "1g.6gb"]);
     assert!(taken("service s { pin { profile = 3g.$0 } }", "3g.40gb").ends_with("profile = 3g.40gb } }"));
     let other = "import \"catalog:nvidia/a30-24gb\"\nhardware { node \"small\" { gpu = a30_24gb } }\n";
-    has(&format!("{other}service s {{ pin {{ node = \"small\", profile = $0 }} }}"), &["1g.6gb"], &["1g.10gb"]);
+    has(
+        &format!("{other}service s {{ pin {{ node = \"small\", profile = $0 }} }}"),
+        &["1g.6gb"],
+        &["1g.10gb"],
+    );
     has(&format!("{other}service s {{ pin {{ profile = $0 }} }}"), &["1g.6gb", "1g.10gb"], &[]);
     begins("service s { pin { clock = $0 } }", &["1410 MHz", "1320 MHz"]);
     has("board b {\n  base = a100_80gb_pcie\n  profile $0", &["1g.10gb"], &["1g.6gb"]);
@@ -135,7 +143,9 @@ fn profiles_and_clocks_are_those_of_the_boards() {
 fn imports_offer_the_catalogue_and_add_their_line() {
     has("import \"$0", &["catalog:nvidia/h100-80gb-sxm", "catalog:performance/a100-80gb-pcie"], &[]);
     has("import \"catalog:nv$0\"", &["catalog:nvidia/a30-24gb"], &[]);
-    assert!(taken("import \"ca$0", "catalog:nvidia/a30-24gb").ends_with("import \"catalog:nvidia/a30-24gb\""));
+    assert!(
+        taken("import \"ca$0", "catalog:nvidia/a30-24gb").ends_with("import \"catalog:nvidia/a30-24gb\"")
+    );
     let text = taken("hardware { node n { gpu = h100$0 } }", "h100_80gb_sxm");
     assert!(text.contains("a100-80gb-pcie\"\nimport \"catalog:nvidia/h100-80gb-sxm\"\nparam"), "{text}");
     assert!(text.ends_with("gpu = h100_80gb_sxm } }"), "{text}");
@@ -170,7 +180,9 @@ fn nothing_is_offered_where_a_new_name_or_a_comment_is_written() {
 #[test]
 fn every_place_of_a_program_can_be_asked_about() {
     let whole = format!("{HEAD}{}", crate::fixture::QUICKSTART);
-    for text in [whole.clone(), whole.replace('}', ""), whole.replace('\n', "\r\n"), whole.replace('=', "= =")] {
+    for text in
+        [whole.clone(), whole.replace('}', ""), whole.replace('\n', "\r\n"), whole.replace('=', "= =")]
+    {
         for (offset, _) in text.char_indices().step_by(7) {
             let mut world = World::of(&text);
             world.offset = offset;

@@ -36,6 +36,12 @@ impl Asked<'_, '_> {
             None => outer,
         };
         match &at.part {
+            // The digits begin a profile, and not a number.
+            Part::Unit { is_glued: true } if expected == Expected::Profile => {
+                let before = self.text.get(..self.replace.start).unwrap_or("");
+                self.replace.start = before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+                self.operands(expected, &at);
+            }
             Part::Unit { is_glued } => {
                 self.units(expected, &at, *is_glued);
                 self.joints(expected, &at);
@@ -53,7 +59,9 @@ impl Asked<'_, '_> {
         match expected {
             Expected::Measure(measure) => Some(measure),
             Expected::Promise => Some(Measure::Time),
-            Expected::Count | Expected::CountRange | Expected::Boards | Expected::Tensor => Some(Measure::Ratio),
+            Expected::Count | Expected::CountRange | Expected::Boards | Expected::Tensor => {
+                Some(Measure::Ratio)
+            }
             Expected::Clocks => Some(Measure::Frequency),
             Expected::ClockPowers if after == Some(":") => Some(Measure::Power),
             Expected::ClockPowers => Some(Measure::Frequency),
@@ -131,9 +139,14 @@ impl Asked<'_, '_> {
             }
             Expected::Promise if at.after.is_none() => {
                 for (i, (word, what)) in PERCENTILES.iter().enumerate() {
-                    let offer = Offer::new(*word, Kind::ENUM_MEMBER, u32::try_from(i).unwrap_or(9)).detail(*what);
+                    let offer =
+                        Offer::new(*word, Kind::ENUM_MEMBER, u32::try_from(i).unwrap_or(9)).detail(*what);
                     let has_bound = self.rest_of_line().starts_with("<=");
-                    self.offer(if has_bound { offer } else { offer.snippet(format!("{word} <= ${{1:50}} ms")) });
+                    self.offer(if has_bound {
+                        offer
+                    } else {
+                        offer.snippet(format!("{word} <= ${{1:50}} ms"))
+                    });
                 }
                 self.named_values(Some("a latency promise"));
                 return;
@@ -160,13 +173,16 @@ impl Asked<'_, '_> {
             && function == "csv"
             && at.is_first
         {
-            for (name, snippet) in [("start", "start = \"${1:2025-03-01T00:00Z}\""), ("step", "step = ${1:1} h")] {
+            for (name, snippet) in
+                [("start", "start = \"${1:2025-03-01T00:00Z}\""), ("step", "step = ${1:1} h")]
+            {
                 let offer = Offer::new(name, Kind::PROPERTY, 0).detail("argument").snippet(snippet);
                 self.offer(offer);
             }
         }
         let measure = Self::measure(expected, at);
-        if let (Some(_), Subject::Attribute(name), true, None) = (measure, &at.subject, at.is_first, &at.call) {
+        if let (Some(_), Subject::Attribute(name), true, None) = (measure, &at.subject, at.is_first, &at.call)
+        {
             let path = self.place.path();
             if let Some(attribute) = attribute(&path, name).filter(|a| a.snippet.contains("${")) {
                 let label = super::plain(attribute.snippet);
@@ -187,19 +203,26 @@ impl Asked<'_, '_> {
         }
     }
 
-    /// Params and lets. With `words`, those of that kind come first, then factors; others stay away where a
-    /// word of a list or a name is wanted.
+    /// Params and lets. With `words`, those of that kind come first, then factors; where nothing is measured
+    /// (`""`) numbers stay away.
     fn named_values(&mut self, words: Option<&str>) {
         let names = self.names();
         for declared in names.declared().iter().filter(|d| d.sort == Sort::Value) {
             let covers = |span: ent_plan::diagnostic::Span| {
-                span.file == self.file && (span.start as usize..=span.end as usize).contains(&self.place.replace.start)
+                span.file == self.file
+                    && (span.start as usize..=span.end as usize).contains(&self.place.replace.start)
             };
             // A value that names itself has none.
             if declared.entry.is_some_and(covers) {
                 continue;
             }
             let resolved = self.meaning().named_value(&declared.name);
+            let is_number = |words: &str| {
+                words.starts_with("a quantity") || Measure::ALL.iter().any(|m| m.words() == words)
+            };
+            if words == Some("") && resolved.as_ref().is_some_and(|r| is_number(&r.words)) {
+                continue;
+            }
             let rank = match (words, &resolved) {
                 (None, _) => 0,
                 (Some(words), Some(resolved)) if resolved.words == words => 0,
@@ -216,7 +239,8 @@ impl Asked<'_, '_> {
     }
 
     fn functions(&mut self, wanted: &[&str], rank: u32) {
-        for (name, snippet, what) in FUNCTIONS.iter().filter(|(name, ..)| wanted.contains(name)) {
+        let known = |wanted: &&str| FUNCTIONS.iter().find(|(name, ..)| name == wanted);
+        for (name, snippet, what) in wanted.iter().filter_map(known) {
             let offer = Offer::new(*name, Kind::FUNCTION, rank).detail(*what).snippet(*snippet);
             self.offer(offer);
         }
@@ -285,7 +309,8 @@ impl Asked<'_, '_> {
                 continue;
             }
             for entry in curves::entries(&path) {
-                let offer = Offer::new(format!("{name}.{}", member(&entry)), Kind::VALUE, 8).detail(path.clone());
+                let offer =
+                    Offer::new(format!("{name}.{}", member(&entry)), Kind::VALUE, 8).detail(path.clone());
                 self.offer(offer.import(path.clone()));
             }
         }
@@ -295,7 +320,8 @@ impl Asked<'_, '_> {
 
     /// The entries of imported performance data.
     fn members(&mut self, namespace: &str, rank: u32) {
-        let file = self.meaning().performance().find(|(name, _)| *name == namespace).map(|(_, f)| f.to_owned());
+        let file =
+            self.meaning().performance().find(|(name, _)| *name == namespace).map(|(_, f)| f.to_owned());
         let Some(file) = file else { return };
         for entry in curves::entries(&file) {
             let offer = Offer::new(member(&entry), Kind::VALUE, rank).detail(file.clone());
@@ -359,11 +385,8 @@ impl Asked<'_, '_> {
                 continue;
             }
             seen.push(&profile.name);
-            let on: Vec<&str> = boards
-                .iter()
-                .filter(|b| b.profile(&profile.name).is_some())
-                .map(|b| b.id.as_str())
-                .collect();
+            let on: Vec<&str> =
+                boards.iter().filter(|b| b.profile(&profile.name).is_some()).map(|b| b.id.as_str()).collect();
             let offer = Offer::new(profile.name.clone(), Kind::ENUM_MEMBER, u32::from(!profile.is_base))
                 .detail(on.join(", "))
                 .documentation(geometry::profile(board, profile));
@@ -386,7 +409,8 @@ impl Asked<'_, '_> {
                 }
                 seen.push(*clock);
                 let base = board.base_power.as_ref().and_then(|power| power.at(*clock));
-                let mut offer = Offer::new(clock.to_string(), Kind::VALUE, if base.is_some() { 0 } else { 6 });
+                let mut offer =
+                    Offer::new(clock.to_string(), Kind::VALUE, if base.is_some() { 0 } else { 6 });
                 offer = offer.detail(match base {
                     Some(watts) => format!("base power {:.1} W", watts.get()),
                     None => "no known base power".to_owned(),

@@ -6,7 +6,7 @@ use crate::planning::Planned;
 use lsp_types::HoverContents;
 
 const HEAD: &str = "import \"catalog:nvidia/a100-80gb-pcie\"\nimport \"catalog:performance/a100-80gb-pcie\"\n\
-                    param load = 50%\nlet peak = 300 req/s\nmodel bert { performance = a100_80gb_pcie.bert }\n\
+                    param load = 50%\nlet peak = 300 req/s\nmodel bert { performance = a100_80gb_pcie.vgg11 }\n\
                     hardware { node \"box-0\" { gpu = a100_80gb_pcie x 2 } }\n";
 
 fn said_with(world: &World, planned: Option<&Planned>) -> Option<String> {
@@ -47,13 +47,16 @@ fn the_reference_is_quoted_with_its_defaults() {
 
 #[test]
 fn boards_profiles_and_models_are_described() {
-    says("hardware { node n { gpu = a100$0_80gb_pcie } }", &["NVIDIA A100 80GB PCIe", "Base power 43.8 W at 210 MHz", "7g.80gb"]);
+    says(
+        "hardware { node n { gpu = a100$0_80gb_pcie } }",
+        &["NVIDIA A100 80GB PCIe", "Base power 43.8 W at 210 MHz", "7g.80gb"],
+    );
     says("import \"catalog:nvi$0dia/a30-24gb\"", &["A30", "a30_24gb"]);
     says("import \"catalog:perf$0ormance/a100-80gb-pcie\"", &["resnet50"]);
     says("service s { pin { profile = 3g$0.40gb } }", &["3 of 7 compute slices", "at most 2 on a board"]);
     says("service s { pin { profile = 9g$0.40gb } }", &["no MIG profile of a100-80gb-pcie"]);
     says("model m { performance = a100_80gb_pcie.resn$0et50 }", &["EnerTune", "error band", "batch 32"]);
-    says("service s { model = be$0rt }", &["**bert** on a100-80gb-pcie"]);
+    says("service s { model = be$0rt }", &["**vgg11** on a100-80gb-pcie"]);
     says("service s { pin { node = \"bo$0x-0\" } }", &["2 × a100_80gb_pcie"]);
 }
 
@@ -64,7 +67,8 @@ fn a_service_tells_its_promises_defaults_and_what_the_plan_gives_it() {
     let alone = said_with(&world, None).unwrap();
     assert!(alone.contains("- rate: `300 req/s`") && alone.contains("arrivals `poisson`"), "{alone}");
     let mut plan = ent_plan::plan::sample::plan();
-    let planned = Planned { plan: Some(plan.clone()), revision: world.analysis().revision(), ..Planned::default() };
+    let planned =
+        Planned { plan: Some(plan.clone()), revision: world.analysis().revision(), ..Planned::default() };
     let with_plan = said_with(&world, Some(&planned)).unwrap();
     assert!(with_plan.contains("1 × 3g.40gb · 1050 MHz · batch 2"), "{with_plan}");
     assert!(with_plan.contains("of the promise is used") && !with_plan.contains("before the last change"));
@@ -75,7 +79,7 @@ fn a_service_tells_its_promises_defaults_and_what_the_plan_gives_it() {
 
 #[test]
 fn broken_text_still_says_what_it_can() {
-    says("service s {\n  rate = = 3\n  model = be$0rt\n", &["**bert**"]);
+    says("service s {\n  rate = = 3\n  model = be$0rt\n", &["**vgg11**"]);
     says("service s {\n  rate = lo$0ad *\n", &["`0.5`"]);
     assert_eq!(said_with(&World::of("service s { } // co$0mment"), None), None);
 }

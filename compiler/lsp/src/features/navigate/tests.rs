@@ -85,7 +85,10 @@ fn renaming_keeps_each_place_as_it_is_written() {
     assert!(text.contains("node = \"front door\"") && text.contains("node \"front door\" {"), "{text}");
     let text = renamed("gpu = a100_80$0gb_pcie", "a100").unwrap();
     assert!(text.contains("import \"catalog:nvidia/a100-80gb-pcie\" as a100\n"), "{text}");
-    assert!(text.contains("gpu = a100 x 1") && text.contains("import \"catalog:performance/a100-80gb-pcie\"\n"), "{text}");
+    assert!(
+        text.contains("gpu = a100 x 1") && text.contains("import \"catalog:performance/a100-80gb-pcie\"\n"),
+        "{text}"
+    );
     let text = renamed("model = be$0rt", "bert2").unwrap();
     assert!(text.contains("model = bert2"), "{text}");
 }
@@ -93,7 +96,9 @@ fn renaming_keeps_each_place_as_it_is_written() {
 #[test]
 fn what_cannot_be_renamed_says_why() {
     let why = |marked: &str, new_name: &str| renamed(marked, new_name).unwrap_err();
-    assert!(why("pe$0ak * 2", "unused").contains("there is a value `unused` already, in line 2 of models.ent"));
+    assert!(
+        why("pe$0ak * 2", "unused").contains("there is a value `unused` already, in line 2 of models.ent")
+    );
     assert!(why("pe$0ak * 2", "1st").contains("letters, digits"));
     assert!(why("pe$0ak * 2", "let").contains("word of the language"));
     assert!(why("pe$0ak * 2", "a100_80gb_pcie").contains("could mean either"));
