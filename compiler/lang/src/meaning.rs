@@ -3,8 +3,6 @@
 //! Files may be broken anywhere: whatever can be understood has a meaning, and nothing is reported
 //! here. [`crate::compile`] decides whether a program is right.
 
-#![expect(clippy::wildcard_enum_match_arm, reason = "other values are no names")]
-
 use crate::ast::{Ast, Expr};
 use crate::board::{self, Boards};
 use crate::context::Context;

@@ -4,6 +4,11 @@
 //! the same word. A word is what its place wants, as the resolver has it: a `let` comes before a board,
 //! and a model before a `let` where a model is wanted.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "most entries declare nothing, and most values name nothing"
+)]
+
 use crate::Snapshot;
 use crate::place::{Role, roles};
 use crate::token::Token;

@@ -217,7 +217,7 @@ fn short(value: f64) -> String {
 
 fn percent(fraction: f64) -> String {
     match fraction * 100.0 {
-        p if p == 0.0 => "0 %".to_owned(),
+        0.0 => "0 %".to_owned(),
         p if p < 0.01 => "under 0.01 %".to_owned(),
         p => format!("{} %", short(p)),
     }

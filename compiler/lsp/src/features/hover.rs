@@ -3,6 +3,8 @@
 //! Names with what they are worth, attributes with what the reference says, profiles with their
 //! geometry, models with their curves, services with what the current plan gives them and why.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "most words are no words of a list")]
+
 mod entry;
 
 use crate::Snapshot;

@@ -1,5 +1,7 @@
 //! A name → where it is declared and used, over all files of its program.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "only imports have paths")]
+
 use crate::Snapshot;
 use crate::names::{Form, Names, Occurrence, Sort};
 use crate::place::{Position, place};

@@ -82,9 +82,9 @@ impl Known {
         let by_start = here.map(|o| (o.span.start as usize, (o.sort, o.is_declaration()))).collect();
         let by_word = names.declared().iter().map(|o| (o.name.to_string(), o.sort)).collect();
         let items = snapshot.files().iter().filter_map(|f| snapshot.ast(*f)).flat_map(|ast| &ast.items);
-        let params = items.filter_map(|item| match &item.kind {
-            ItemKind::Param { name, .. } => Some(name.text.clone()),
-            _ => None,
+        let params = items.filter_map(|item| {
+            let ItemKind::Param { name, .. } = &item.kind else { return None };
+            Some(name.text.clone())
         });
         Self { by_start, by_word, params: params.collect() }
     }

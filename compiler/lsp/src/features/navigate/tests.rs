@@ -1,5 +1,7 @@
 //! Names over files: found, used, renamed, and refused.
 
+#![expect(clippy::mutable_key_type, reason = "the protocol's own type; addresses are not changed")]
+
 use super::{definition, highlights, prepare_rename, references, rename};
 use crate::fixture::World;
 use lsp_types::{Location, PrepareRenameResponse};
