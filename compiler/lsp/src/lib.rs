@@ -8,6 +8,7 @@
 mod analysis;
 mod documents;
 pub mod features;
+mod foreign;
 pub mod planning;
 mod server;
 mod workspace;

@@ -24,8 +24,19 @@ use lsp_types::{
 use serde_json::Value;
 use std::str::FromStr;
 
-/// A refusal: the protocol's code, and why.
-type Refusal = (ErrorCode, String);
+/// Why a request has no answer of its own.
+enum Refusal {
+    /// The protocol's code, and why.
+    Error(ErrorCode, String),
+    /// The file is none of ours: the answer is `null`.
+    Foreign,
+}
+
+impl From<(ErrorCode, String)> for Refusal {
+    fn from((code, why): (ErrorCode, String)) -> Self {
+        Self::Error(code, why)
+    }
+}
 
 impl Server {
     pub(super) fn request(&mut self, request: Request) {
@@ -71,7 +82,7 @@ impl Server {
                 let at = server.place(&params.text_document_position)?;
                 let name = params.new_name;
                 let edit = server.of(at.file, |s| navigate::rename(s, at.file, at.offset, &name))?;
-                edit.map(Some).map_err(|why| (ErrorCode::RequestFailed, why))
+                edit.map(Some).map_err(|why| (ErrorCode::RequestFailed, why).into())
             }),
             DocumentSymbolRequest::METHOD => {
                 self.answer::<DocumentSymbolRequest>(request, |server, params| {
@@ -183,31 +194,38 @@ impl Server {
             Err(error) => return self.refuse(id, ErrorCode::InvalidParams, &error.to_string()),
         };
         match handle(self, params).and_then(|result| {
-            serde_json::to_value(result).map_err(|error| (ErrorCode::InternalError, error.to_string()))
+            serde_json::to_value(result).map_err(|error| (ErrorCode::InternalError, error.to_string()).into())
         }) {
             Ok(value) => self.send(Response::new_ok(id, value)),
-            Err((code, why)) => self.refuse(id, code, &why),
+            Err(Refusal::Foreign) => self.send(Response::new_ok(id, Value::Null)),
+            Err(Refusal::Error(code, why)) => self.refuse(id, code, &why),
         }
     }
 
     fn command(&mut self, command: &str, arguments: &[Value]) -> Result<Value, Refusal> {
         if command != SHOW_PLAN {
-            return Err((ErrorCode::InvalidParams, format!("unknown command `{command}`")));
+            return Err((ErrorCode::InvalidParams, format!("unknown command `{command}`")).into());
         }
         let uri = arguments.first().and_then(|a| a.as_str().or_else(|| a.get("uri")?.as_str()));
         let uri = uri.map(legal_address).and_then(|uri| Uri::from_str(&uri).ok());
         let uri = uri.ok_or_else(|| {
-            (ErrorCode::InvalidParams, format!("`{SHOW_PLAN}` needs the address of a file"))
+            Refusal::Error(ErrorCode::InvalidParams, format!("`{SHOW_PLAN}` needs the address of a file"))
         })?;
         let file = self.file(&TextDocumentIdentifier { uri })?;
         let shown = self.of_planned(file, |snapshot, planned| planning::show(snapshot, planned))?;
-        shown.map_err(|why| (ErrorCode::RequestFailed, why))
+        shown.map_err(|why| (ErrorCode::RequestFailed, why).into())
     }
 
     fn file(&self, document: &TextDocumentIdentifier) -> Result<FileId, Refusal> {
-        self.workspace
-            .find(&document.uri)
-            .ok_or_else(|| (ErrorCode::InvalidParams, format!("`{}` is not open", name_of(&document.uri))))
+        let known = self.workspace.find(&document.uri);
+        match known.and_then(|id| Some((id, self.workspace.file(id)?))) {
+            Some((_, file)) if file.foreign.is_some() => Err(Refusal::Foreign),
+            Some((id, _)) => Ok(id),
+            None => {
+                let why = format!("`{}` is not open", name_of(&document.uri));
+                Err((ErrorCode::InvalidParams, why).into())
+            }
+        }
     }
 
     fn place(&self, params: &TextDocumentPositionParams) -> Result<Place, Refusal> {
@@ -234,7 +252,7 @@ impl Server {
             }
         }
         let Some(analysis) = self.programs.get(main) else {
-            return Err((ErrorCode::InternalError, "the program is gone".to_owned()));
+            return Err((ErrorCode::InternalError, "the program is gone".to_owned()).into());
         };
         let snapshot = Snapshot { workspace: &self.workspace, analysis };
         Ok(ask(&snapshot, self.background.planned(main)))
