@@ -64,7 +64,7 @@ impl<'a> Declarations<'a> {
             ItemKind::Param { name, value } => self.value(context, name, value, true),
             ItemKind::Let { name, value } => self.value(context, name, value, false),
             ItemKind::Block(block) => self.block(context, block),
-            ItemKind::Broken { names } => {
+            ItemKind::Broken { names, .. } => {
                 self.is_broken = true;
                 match names.as_slice() {
                     [] => context.is_all_poisoned = true,

@@ -60,8 +60,8 @@ impl<'a> Fields<'a> {
     fn take(&mut self, context: &mut Context<'_>, item: &'a Item) {
         match &item.kind {
             ItemKind::Comment(_) => {}
-            ItemKind::Broken { names } if names.is_empty() => self.broken.push(""),
-            ItemKind::Broken { names } => self.broken.extend(names.iter().map(String::as_str)),
+            ItemKind::Broken { names, .. } if names.is_empty() => self.broken.push(""),
+            ItemKind::Broken { names, .. } => self.broken.extend(names.iter().map(String::as_str)),
             ItemKind::Attribute { name, value } => self.attribute(context, name, value),
             ItemKind::Block(inner) => self.block(context, item, inner),
             ItemKind::Minimize { metric } if self.shape.has_objective => match self.minimize {

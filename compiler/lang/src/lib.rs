@@ -24,6 +24,7 @@ mod print;
 pub mod program;
 mod quantity;
 mod rule_in_words;
+mod sections;
 mod service;
 mod spans;
 mod suggest;
@@ -36,6 +37,7 @@ pub use parse::parse;
 pub use parsed::{Edit, Parsed};
 pub use print::{print, print_expr};
 pub use program::Program;
+pub use sections::{Section, sections};
 
 use ent_plan::diagnostic::{Diagnostic, FileId};
 

@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
                         .fix(Fix::replace("remove this `}`", self.span(start, end), ""));
                     self.report(problem);
                 }
-                return ItemKind::Broken { names: Vec::new() };
+                return nothing(Vec::new());
             }
             _ => self.open_brackets = 0,
         }
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
             (Rule::limit, Some(metric), Some(at_most)) => ItemKind::Limit { metric, at_most },
             (Rule::minimize, Some(metric), _) => ItemKind::Minimize { metric },
             (Rule::attribute, Some(name), Some(value)) => ItemKind::Attribute { name, value },
-            (_, name, _) => ItemKind::Broken { names: name.map(|n| n.text).into_iter().collect() },
+            (_, name, _) => nothing(name.map(|n| n.text).into_iter().collect()),
         }
     }
 
@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
         }
         let opening_comment = inner.next_if(|p| p.as_rule() == Rule::comment).map(|p| self.comment(&p));
         let (items, has_newline, is_closed) = self.block_items(inner);
-        let Some(kind) = kind else { return ItemKind::Broken { names: Vec::new() } };
+        let Some(kind) = kind else { return nothing(Vec::new()) };
         if !is_closed {
             let what = format!("this block of `{}` is never closed", kind.text);
             let problem = Diagnostic::error(Code::Syntax, brace, "block is not closed")
@@ -322,13 +322,13 @@ impl<'a> Reader<'a> {
         }
         let body = pair.into_inner().skip_while(|p| p.as_rule() != Rule::open_brace).skip(1);
         let before = self.hoisted.len();
-        let _ = self.block_items(body);
+        let (items, ..) = self.block_items(body);
         self.hoisted.truncate(before);
-        ItemKind::Broken { names }
+        ItemKind::Broken { names, items }
     }
 
     fn broken(&self, start: usize, end: usize, names: Vec<String>) -> Item {
-        let kind = ItemKind::Broken { names };
+        let kind = nothing(names);
         Item { kind, span: self.span(start, end), follows_blank_line: false, trailing: None }
     }
 
@@ -371,6 +371,11 @@ impl<'a> Reader<'a> {
         };
         syntax_error::expected(self.file, self.text, at, &expected)
     }
+}
+
+/// An entry that could not be understood, and has none inside.
+fn nothing(names: Vec<String>) -> ItemKind {
+    ItemKind::Broken { names, items: Vec::new() }
 }
 
 /// The entries of a file or block that were found so far.

@@ -1,6 +1,6 @@
 //! A file that is open in an editor → its tree, kept up to date edit by edit.
 
-use crate::ast::Ast;
+use crate::ast::{Ast, Item, ItemKind};
 use crate::parse::{Entries, Report, entries, reparse};
 use ent_plan::diagnostic::{Diagnostic, FileId};
 
@@ -44,6 +44,14 @@ impl Parsed {
     #[must_use]
     pub fn ast(&self) -> &Ast {
         &self.ast
+    }
+
+    /// Whether an entry at the top of the file was understood, and everything inside it.
+    #[must_use]
+    pub fn is_clean(&self, item: &Item) -> bool {
+        let start = item.span.start as usize;
+        let is_reported = self.reports.binary_search_by_key(&start, |r| r.entry).is_ok();
+        !is_reported && !matches!(item.kind, ItemKind::Broken { .. })
     }
 
     /// The syntax errors, in the order of the text.

@@ -48,7 +48,7 @@ fn shift_item(item: &mut Item, delta: usize) {
         }
         ItemKind::Minimize { metric } => shift_name(Some(metric), delta),
         ItemKind::Block(block) => shift_block(block, delta),
-        ItemKind::Broken { .. } => {}
+        ItemKind::Broken { items, .. } => items.iter_mut().for_each(|item| shift_item(item, delta)),
     }
 }
 

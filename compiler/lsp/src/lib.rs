@@ -11,6 +11,7 @@ mod documents;
 pub mod features;
 #[cfg(test)]
 mod fixture;
+mod foreign;
 mod geometry;
 mod manual;
 mod names;

@@ -138,6 +138,10 @@ impl Server {
         let folders = self.client.workspace_folders.iter().flatten();
         self.workspace.folders =
             folders.map(|folder| name_of(&folder.uri).trim_end_matches('/').to_owned()).collect();
+        let workspace = self.client.capabilities.workspace.as_ref();
+        let edits = workspace.and_then(|w| w.workspace_edit.as_ref());
+        self.workspace.has_document_changes = edits.and_then(|e| e.document_changes) == Some(true);
+        self.workspace.scan();
         self.watch_files();
     }
 

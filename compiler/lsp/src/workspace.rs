@@ -4,13 +4,22 @@
 //! is its path (`/home/me/program.ent`), or its whole address where it has none (`untitled:Untitled-1`).
 
 use crate::documents::{Encoding, LineIndex, apply};
+use crate::features::actions::document_changes;
+use crate::foreign::foreign;
 use ent_lang::Parsed;
-use ent_lang::ast::{Ast, ItemKind};
+use ent_lang::ast::{Ast, Item, ItemKind};
 use ent_plan::diagnostic::{FileId, Sources, Span};
 use ent_plan::text::{LoadError, MAX_SPEC_BYTES, decode};
-use lsp_types::{Location, Range, TextDocumentContentChangeEvent, Uri};
+use lsp_types::{Location, Range, TextDocumentContentChangeEvent, TextEdit, Uri, WorkspaceEdit};
 use std::collections::BTreeMap;
 use std::str::FromStr;
+
+/// A file that very many programs import is looked at in the first few of them.
+const MAX_MAINS: usize = 8;
+
+/// Folders are looked through this deep, and for so many specs.
+const MAX_DEPTH: usize = 8;
+const MAX_SCANNED: usize = 1_000;
 
 /// All files.
 #[derive(Debug, Default)]
@@ -21,6 +30,8 @@ pub struct Workspace {
     pub encoding: Encoding,
     /// The folders that are open in the editor, without a slash at the end.
     pub folders: Vec<String>,
+    /// The client takes changes with versions of files.
+    pub has_document_changes: bool,
     files: Vec<File>,
     by_name: BTreeMap<String, FileId>,
 }
@@ -38,6 +49,10 @@ pub struct File {
     pub lines: LineIndex,
     /// Its tree, or why there is none.
     pub parsed: Result<Parsed, LoadError>,
+    /// What it is instead of a program: other tools' files have the same ending.
+    pub foreign: Option<&'static str>,
+    /// The names of the specs it imports directly.
+    pub imports: Vec<String>,
     /// Counts every change of the text, whoever made it.
     pub revision: u64,
 }
@@ -129,6 +144,17 @@ impl Workspace {
         id
     }
 
+    /// Changes of files, each with the version they are changes of, in the shape the client understands.
+    #[must_use]
+    pub fn edit(&self, changes: Vec<(Uri, Option<i32>, Vec<TextEdit>)>) -> WorkspaceEdit {
+        if self.has_document_changes {
+            return document_changes(changes);
+        }
+        #[expect(clippy::mutable_key_type, reason = "the protocol's own type; no key is ever changed")]
+        let changes = changes.into_iter().map(|(uri, _, edits)| (uri, edits)).collect();
+        WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }
+    }
+
     /// Applies the client's changes, in order.
     pub fn change(&mut self, id: FileId, version: i32, changes: Vec<TextDocumentContentChangeEvent>) {
         for change in changes {
@@ -138,13 +164,17 @@ impl Workspace {
                 return;
             };
             let edit = apply(text, &mut file.lines, change, encoding);
+            file.foreign = foreign(text);
             match (&mut file.parsed, edit) {
-                (Ok(parsed), Some(edit)) => parsed.edit(text, edit),
-                (parsed, _) => *parsed = Ok(Parsed::new(id, text)),
+                (Ok(parsed), Some(edit)) if file.foreign.is_none() && text.len() <= MAX_SPEC_BYTES => {
+                    parsed.edit(text, edit);
+                }
+                (parsed, _) => *parsed = parse(id, text, file.foreign),
             }
             file.revision += 1;
             file.version = Some(version);
         }
+        self.settle(id);
     }
 
     /// The client has closed a file: from now on it is what is on disk.
@@ -184,13 +214,59 @@ impl Workspace {
 
     /// The names of the specs that a file imports directly.
     #[must_use]
-    pub fn imports(&self, id: FileId) -> Vec<String> {
-        let (Some(file), Some(ast)) = (self.file(id), self.ast(id)) else { return Vec::new() };
-        let import = |kind: &ItemKind| match kind {
-            ItemKind::Import { path, .. } => ent_lang::imported_spec(&file.name, &path.text),
-            _ => None,
+    pub fn imports(&self, id: FileId) -> &[String] {
+        self.file(id).map_or(&[], |f| &f.imports)
+    }
+
+    /// The main files of the programs that read a file: those nothing imports. Open ones come first.
+    #[must_use]
+    pub fn mains_of(&self, file: FileId) -> Vec<FileId> {
+        let mut above = vec![file];
+        let mut mains = Vec::new();
+        let mut at = 0;
+        while let Some(id) = above.get(at).copied() {
+            at += 1;
+            let name = self.file(id).map_or("", |f| f.name.as_str());
+            let imports_it =
+                |(other, f): &(FileId, &File)| *other != id && f.imports.iter().any(|i| i == name);
+            let importers: Vec<FileId> = self.files().filter(imports_it).map(|(id, _)| id).collect();
+            if importers.is_empty() {
+                mains.push(id);
+            }
+            for importer in importers {
+                if !above.contains(&importer) {
+                    above.push(importer);
+                }
+            }
+        }
+        if mains.is_empty() {
+            mains.push(file);
+        }
+        mains.sort_by_key(|id| (!self.file(*id).is_some_and(File::is_open), *id));
+        mains.truncate(MAX_MAINS);
+        mains
+    }
+
+    /// Meets every spec in the open folders, so that a file knows the programs that import it.
+    pub fn scan(&mut self) {
+        let mut found = Vec::new();
+        for folder in self.folders.clone() {
+            specs_below(std::path::Path::new(&folder), 0, &mut found);
+        }
+        for name in found {
+            self.load(&name);
+        }
+    }
+
+    /// Works out again what follows from a file's tree.
+    fn settle(&mut self, id: FileId) {
+        let Some(file) = self.files.get_mut(id.0 as usize) else { return };
+        let items = file.parsed.as_ref().map_or(&[][..], |parsed| &parsed.ast().items);
+        let import = |item: &Item| {
+            let ItemKind::Import { path, .. } = &item.kind else { return None };
+            ent_lang::imported_spec(&file.name, &path.text)
         };
-        ast.items.iter().filter_map(|item| import(&item.kind)).collect()
+        file.imports = items.iter().filter_map(import).collect();
     }
 
     /// Loads everything a program reads, directly or not; its files, the main file first.
@@ -199,7 +275,7 @@ impl Workspace {
         let mut at = 0;
         while let Some(id) = found.get(at).copied() {
             at += 1;
-            for name in self.imports(id) {
+            for name in self.imports(id).to_vec() {
                 if let Some(next) = self.load(&name)
                     && !found.contains(&next)
                 {
@@ -222,6 +298,8 @@ impl Workspace {
             version: None,
             lines: LineIndex::default(),
             parsed: Err(LoadError::Missing),
+            foreign: None,
+            imports: Vec::new(),
             revision: 0,
         });
         id
@@ -238,7 +316,47 @@ impl Workspace {
             Err(error) => (String::new(), Err(error)),
         };
         file.lines = LineIndex::new(text);
-        file.parsed = parsed.map(|()| Parsed::new(id, text));
+        file.foreign = foreign(text);
+        file.parsed = parsed.and_then(|()| parse(id, text, file.foreign));
+        self.settle(id);
+    }
+}
+
+/// Parses a text that may be none of ours.
+fn parse(id: FileId, text: &str, foreign: Option<&str>) -> Result<Parsed, LoadError> {
+    if let Some(what) = foreign {
+        return Err(LoadError::Unreadable(format!("it is {what}, not a program")));
+    }
+    if text.len() > MAX_SPEC_BYTES {
+        let n = text.len();
+        return Err(LoadError::Unreadable(format!("it has {n} bytes; at most {MAX_SPEC_BYTES} are read")));
+    }
+    Ok(Parsed::new(id, text))
+}
+
+/// Adds the specs below a folder. Folders that tools fill are left out.
+fn specs_below(folder: &std::path::Path, depth: usize, found: &mut Vec<String>) {
+    const TOOLS: [&str; 4] = ["node_modules", "target", "venv", "__pycache__"];
+    if depth > MAX_DEPTH {
+        return;
+    }
+    let mut entries: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().flatten().collect();
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        if found.len() >= MAX_SCANNED {
+            return;
+        }
+        let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
+        let name = name.to_string_lossy();
+        if name.starts_with('.') || TOOLS.contains(&&*name) {
+            continue;
+        }
+        if kind.is_dir() {
+            specs_below(&entry.path(), depth + 1, found);
+        } else if kind.is_file() && name.ends_with(".ent") {
+            // A path that is not UTF-8 has no address that a client could send.
+            found.extend(entry.path().to_str().map(str::to_owned));
+        }
     }
 }
 

@@ -21,6 +21,12 @@ impl Server {
             DidOpenTextDocument::METHOD => self.told::<DidOpenTextDocument>(note, |server, params| {
                 let document = params.text_document;
                 let file = server.workspace.open(document.uri, document.version, document.text);
+                if let Some(file) = server.workspace.file(file)
+                    && let Some(what) = file.foreign
+                {
+                    let note = format!("`{}` is {what}, not a program: it is left alone", file.name);
+                    server.log(MessageType::INFO, &note);
+                }
                 server.reload_closed();
                 server.dirty.insert(file);
             }),
@@ -48,6 +54,7 @@ impl Server {
                     let removed: Vec<String> = params.event.removed.iter().map(|f| name(&f.uri)).collect();
                     server.workspace.folders.retain(|folder| !removed.contains(folder));
                     server.workspace.folders.extend(params.event.added.iter().map(|f| name(&f.uri)));
+                    server.workspace.scan();
                 });
             }
             DidChangeConfiguration::METHOD => self.configure(note),

@@ -87,11 +87,12 @@ impl Server {
     pub(super) fn execute(&mut self, request: Request) {
         let params = super::requests::with_legal_addresses(request.params);
         let asked = serde_json::from_value::<<ExecuteCommand as Asked>::Params>(params)
-            .map_err(|error| (ErrorCode::InvalidParams, error.to_string()))
+            .map_err(|error| Refusal::Error(ErrorCode::InvalidParams, error.to_string()))
             .and_then(|params| self.command(&params));
         let (file, wanted) = match asked {
             Ok(asked) => asked,
-            Err((code, why)) => return self.refuse(request.id, code, &why),
+            Err(Refusal::Error(code, why)) => return self.refuse(request.id, code, &why),
+            Err(Refusal::Foreign) => return self.send(Response::new_ok(request.id, Value::Null)),
         };
         let main = self.main_of(file);
         if self.programs.refresh(&mut self.workspace, main) {
@@ -111,7 +112,7 @@ impl Server {
     }
 
     fn command(&self, params: &ExecuteCommandParams) -> Result<(FileId, Wanted), Refusal> {
-        let invalid = |why: String| (ErrorCode::InvalidParams, why);
+        let invalid = |why: String| Refusal::Error(ErrorCode::InvalidParams, why);
         let wanted = match params.command.as_str() {
             PLAN => Wanted::Summary,
             SHOW_PLAN => Wanted::Page,
@@ -124,7 +125,7 @@ impl Server {
         let file = self.file(&TextDocumentIdentifier { uri })?;
         if !self.background.can_plan() {
             let why = "nothing is planned here: the server was started without a planner";
-            return Err((ErrorCode::RequestFailed, why.to_owned()));
+            return Err(Refusal::Error(ErrorCode::RequestFailed, why.to_owned()));
         }
         Ok((file, wanted))
     }

@@ -2,6 +2,7 @@
 
 use super::Server;
 use crate::features::diagnostics;
+use crate::workspace::File;
 use ent_plan::diagnostic::FileId;
 use lsp_server::ErrorCode;
 use lsp_types::notification::PublishDiagnostics;
@@ -17,33 +18,7 @@ pub(super) struct Published {
 impl Server {
     /// The main file of the program that a file is asked about in.
     pub(super) fn main_of(&self, file: FileId) -> FileId {
-        self.mains_of(file).first().copied().unwrap_or(file)
-    }
-
-    /// The main files of the programs that read a file: those nothing imports. Open ones come first.
-    pub(super) fn mains_of(&self, file: FileId) -> Vec<FileId> {
-        let mut above = vec![file];
-        let mut at = 0;
-        let mut mains = Vec::new();
-        while let Some(id) = above.get(at).copied() {
-            at += 1;
-            let name = self.workspace.file(id).map_or("", |f| f.name.as_str());
-            let importers: Vec<FileId> = self
-                .workspace
-                .files()
-                .map(|(id, _)| id)
-                .filter(|other| *other != id && self.workspace.imports(*other).iter().any(|i| i == name))
-                .collect();
-            if importers.is_empty() {
-                mains.push(id);
-            }
-            above.extend(importers.into_iter().filter(|i| !above.contains(i)).collect::<Vec<_>>());
-        }
-        if mains.is_empty() {
-            mains.push(file);
-        }
-        mains.sort_by_key(|id| !self.workspace.file(*id).is_some_and(|f| f.is_open()));
-        mains
+        self.workspace.mains_of(file).first().copied().unwrap_or(file)
     }
 
     /// Compiles what has changed and tells the client.
@@ -52,9 +27,9 @@ impl Server {
             return;
         }
         let dirty = std::mem::take(&mut self.dirty);
-        let open: Vec<FileId> =
-            self.workspace.files().filter(|(_, f)| f.is_open()).map(|(id, _)| id).collect();
-        let mains: BTreeSet<FileId> = open.iter().flat_map(|file| self.mains_of(*file)).collect();
+        let is_looked_at = |(_, f): &(FileId, &File)| f.is_open() && f.foreign.is_none();
+        let open: Vec<FileId> = self.workspace.files().filter(is_looked_at).map(|(id, _)| id).collect();
+        let mains: BTreeSet<FileId> = open.iter().flat_map(|file| self.workspace.mains_of(*file)).collect();
         for (main, _) in self.programs.iter() {
             if !mains.contains(&main) {
                 self.background.forget(main);

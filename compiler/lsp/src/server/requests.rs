@@ -22,8 +22,19 @@ use lsp_types::{
 };
 use serde_json::Value;
 
-/// A refusal: the protocol's code, and why.
-pub(super) type Refusal = (ErrorCode, String);
+/// Why a request has no answer of its own.
+pub(super) enum Refusal {
+    /// The protocol's code, and why.
+    Error(ErrorCode, String),
+    /// The file is none of ours: the answer is `null`.
+    Foreign,
+}
+
+impl From<(ErrorCode, String)> for Refusal {
+    fn from((code, why): (ErrorCode, String)) -> Self {
+        Self::Error(code, why)
+    }
+}
 
 impl Server {
     pub(super) fn request(&mut self, request: Request) {
@@ -72,7 +83,7 @@ impl Server {
                 let at = server.place(&params.text_document_position)?;
                 let name = params.new_name;
                 let edit = server.of_all(at.file, |s| navigate::rename(s, at.file, at.offset, &name));
-                edit.map(Some).map_err(|why| (ErrorCode::RequestFailed, why))
+                edit.map(Some).map_err(|why| (ErrorCode::RequestFailed, why).into())
             }),
             DocumentSymbolRequest::METHOD => {
                 self.answer::<DocumentSymbolRequest>(request, |server, params| {
@@ -187,17 +198,24 @@ impl Server {
             Err(error) => return self.refuse(id, ErrorCode::InvalidParams, &error.to_string()),
         };
         match handle(self, params).and_then(|result| {
-            serde_json::to_value(result).map_err(|error| (ErrorCode::InternalError, error.to_string()))
+            serde_json::to_value(result).map_err(|error| (ErrorCode::InternalError, error.to_string()).into())
         }) {
             Ok(value) => self.send(Response::new_ok(id, value)),
-            Err((code, why)) => self.refuse(id, code, &why),
+            Err(Refusal::Foreign) => self.send(Response::new_ok(id, Value::Null)),
+            Err(Refusal::Error(code, why)) => self.refuse(id, code, &why),
         }
     }
 
     pub(super) fn file(&self, document: &TextDocumentIdentifier) -> Result<FileId, Refusal> {
-        self.workspace
-            .find(&document.uri)
-            .ok_or_else(|| (ErrorCode::InvalidParams, format!("`{}` is not open", name_of(&document.uri))))
+        let known = self.workspace.find(&document.uri);
+        match known.and_then(|id| Some((id, self.workspace.file(id)?))) {
+            Some((_, file)) if file.foreign.is_some() => Err(Refusal::Foreign),
+            Some((id, _)) => Ok(id),
+            None => {
+                let why = format!("`{}` is not open", name_of(&document.uri));
+                Err((ErrorCode::InvalidParams, why).into())
+            }
+        }
     }
 
     fn place(&self, params: &TextDocumentPositionParams) -> Result<Place, Refusal> {
@@ -212,7 +230,7 @@ impl Server {
 
     /// Asks a feature about a file in all programs that read it, the one it is shown in first.
     fn of_all<T>(&mut self, file: FileId, ask: impl FnOnce(&[Snapshot<'_>]) -> T) -> T {
-        let mains = self.mains_of(file);
+        let mains = self.workspace.mains_of(file);
         for main in &mains {
             if self.programs.refresh(&mut self.workspace, *main) {
                 self.dirty.insert(file);
@@ -245,7 +263,7 @@ impl Server {
             self.recompiled(main);
         }
         let Some(analysis) = self.programs.get(main) else {
-            return Err((ErrorCode::InternalError, "the program is gone".to_owned()));
+            return Err((ErrorCode::InternalError, "the program is gone".to_owned()).into());
         };
         let snapshot = Snapshot { workspace: &self.workspace, analysis };
         Ok(ask(&snapshot, self.background.planned(main)))
