@@ -17,7 +17,7 @@ use ent_plan::diagnostic::{Code, Diagnostic, Fix, Located, Span};
 use ent_plan::units::Megahertz;
 use std::collections::BTreeMap;
 
-const SHAPE: Shape = Shape {
+pub(crate) const SHAPE: Shape = Shape {
     words: "a board",
     attributes: &[
         "base",
@@ -36,7 +36,7 @@ const SHAPE: Shape = Shape {
     has_objective: false,
 };
 
-const PROFILE: Shape = Shape {
+pub(crate) const PROFILE: Shape = Shape {
     words: "a profile",
     attributes: &["sms", "memory"],
     blocks: &[],

@@ -16,6 +16,7 @@ mod fields;
 mod files;
 mod fixes;
 mod hardware;
+pub mod meaning;
 mod objective;
 mod parse;
 mod parsed;
@@ -29,6 +30,7 @@ mod spans;
 mod suggest;
 mod syntax_error;
 mod value;
+pub mod vocabulary;
 
 pub use compile::{Compiled, Options, compile, compile_parsed};
 pub use parse::parse;
@@ -47,6 +49,12 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let outcome = parse(FileId(0), text);
     if outcome.has_errors() { Err(outcome.diagnostics) } else { Ok(print(&outcome.value)) }
+}
+
+/// A path written in the file `from`, as seen from where `from` is seen from.
+#[must_use]
+pub fn joined(from: &str, path: &str) -> String {
+    files::join(from, path)
 }
 
 /// The name of the spec that the file `from` imports by this path, as [`compile`] asks for it; `None` when

@@ -13,7 +13,7 @@ use ent_plan::diagnostic::{Code, Diagnostic, Located, Span};
 use ent_plan::plan::{LatencyRule, Metric};
 use ent_plan::units::{Grams, GramsPerKilowattHour, Seconds};
 
-const CARBON: Shape = Shape {
+pub(crate) const CARBON: Shape = Shape {
     words: "the carbon block",
     attributes: &["intensity", "embodied"],
     blocks: &[],
@@ -21,7 +21,7 @@ const CARBON: Shape = Shape {
     has_objective: false,
 };
 
-const OBJECTIVE: Shape = Shape {
+pub(crate) const OBJECTIVE: Shape = Shape {
     words: "the objective",
     attributes: &["horizon", "latency_rule"],
     blocks: &[],

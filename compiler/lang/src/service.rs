@@ -17,7 +17,7 @@ use crate::value::{Passed, Value};
 use ent_plan::diagnostic::{Code, Diagnostic, Located, Span};
 use std::collections::BTreeMap;
 
-const MODEL: Shape = Shape {
+pub(crate) const MODEL: Shape = Shape {
     words: "a model",
     attributes: &["performance", "source", "artifact", "input", "memory"],
     blocks: &[],
@@ -25,7 +25,7 @@ const MODEL: Shape = Shape {
     has_objective: false,
 };
 
-const SERVICE: Shape = Shape {
+pub(crate) const SERVICE: Shape = Shape {
     words: "a service",
     attributes: &["model", "rate", "latency", "arrivals", "replicas", "isolate", "spread"],
     blocks: &["pin"],
@@ -33,7 +33,7 @@ const SERVICE: Shape = Shape {
     has_objective: false,
 };
 
-const PIN: Shape = Shape {
+pub(crate) const PIN: Shape = Shape {
     words: "a pin",
     attributes: &["profile", "batch", "clock", "processes", "node"],
     blocks: &[],

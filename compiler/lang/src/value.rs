@@ -96,8 +96,12 @@ impl Value {
     }
 }
 
+/// The types of a tensor's elements.
+pub(crate) const ELEMENTS: [&str; 8] =
+    ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int8", "uint8"];
+
 /// The functions there are.
-const FUNCTIONS: [&str; 6] = ["min", "max", "round", "csv", "trace", "gamma"];
+pub(crate) const FUNCTIONS: [&str; 6] = ["min", "max", "round", "csv", "trace", "gamma"];
 
 impl Context<'_> {
     /// The value of an expression.
@@ -305,8 +309,6 @@ impl Context<'_> {
     }
 
     fn tensor(&mut self, element: &str, span: Span, extents: &[Expr]) -> Value {
-        const ELEMENTS: [&str; 8] =
-            ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int8", "uint8"];
         if !ELEMENTS.contains(&element) {
             self.unknown_name(span, element, "element type", ELEMENTS, "");
         }

@@ -10,6 +10,7 @@ pub mod formatting;
 pub mod hints;
 pub mod hover;
 pub mod lens;
+pub mod links;
 pub mod navigate;
 pub mod selection;
 pub mod symbols;

@@ -6,11 +6,21 @@
 //! server lives on.
 
 mod analysis;
+mod curves;
 mod documents;
 pub mod features;
+#[cfg(test)]
+mod fixture;
 mod foreign;
+mod geometry;
+mod manual;
+mod names;
+mod place;
+mod placement;
 pub mod planning;
 mod server;
+mod token;
+mod vocabulary;
 mod workspace;
 
 pub use analysis::{Analysis, Programs, Snapshot};

@@ -6,12 +6,13 @@
 
 mod capabilities;
 mod notifications;
+mod plans;
 mod publish;
 mod requests;
 
 use crate::analysis::Programs;
 use crate::documents::Encoding;
-use crate::planning::{Background, Planning};
+use crate::planning::{Background, Event, PLAN, Planning, SHOW_PLAN};
 use crate::workspace::{Workspace, name_of};
 use crossbeam_channel::{Receiver, Sender};
 use ent_plan::diagnostic::FileId;
@@ -36,9 +37,17 @@ const MAX_UNCOMPILED: usize = 256;
 
 /// Speaks with a client until it leaves.
 pub fn serve(connection: Connection, planning: Option<Arc<dyn Planning>>) -> End {
-    let Some(client) = initialize(&connection) else { return End::OutOfOrder };
+    let commands: &[&str] = match &planning {
+        Some(planning) if planning.draws() => &[PLAN, SHOW_PLAN],
+        Some(_) => &[PLAN],
+        None => &[],
+    };
+    let Some(client) = initialize(&connection, commands) else { return End::OutOfOrder };
     let Connection { sender, receiver } = connection;
-    let background = Background::start(planning);
+    let mut background = Background::start(planning);
+    if let Some(options) = &client.initialization_options {
+        background.settings.take(options);
+    }
     let results = background.results();
     let mut server = Server {
         sender,
@@ -48,6 +57,8 @@ pub fn serve(connection: Connection, planning: Option<Arc<dyn Planning>>) -> End
         client,
         published: Published::default(),
         dirty: BTreeSet::new(),
+        asked: Vec::new(),
+        n_refreshes: 0,
         is_shut_down: false,
     };
     server.begin();
@@ -64,11 +75,14 @@ struct Server {
     published: Published,
     /// Files whose programs must be looked at again.
     dirty: BTreeSet<FileId>,
+    /// Requests that wait for a plan, with the main files of their programs.
+    asked: Vec<(RequestId, FileId, plans::Wanted)>,
+    n_refreshes: u64,
     is_shut_down: bool,
 }
 
 /// Waits for `initialize`, answers it, and waits for `initialized`. `None` when the client left instead.
-fn initialize(connection: &Connection) -> Option<InitializeParams> {
+fn initialize(connection: &Connection, commands: &[&str]) -> Option<InitializeParams> {
     let refuse = |id: RequestId, code: ErrorCode, why: &str| {
         connection.sender.send(Message::Response(Response::new_err(id, code as i32, why.to_owned()))).ok()
     };
@@ -84,7 +98,7 @@ fn initialize(connection: &Connection) -> Option<InitializeParams> {
                         let encoding =
                             Encoding::choose(general.and_then(|g| g.position_encodings.as_deref()));
                         let result = InitializeResult {
-                            capabilities: capabilities::capabilities(encoding),
+                            capabilities: capabilities::capabilities(encoding, commands),
                             server_info: Some(ServerInfo {
                                 name: "entc".to_owned(),
                                 version: Some(env!("CARGO_PKG_VERSION").to_owned()),
@@ -131,7 +145,7 @@ impl Server {
         self.watch_files();
     }
 
-    fn run(&mut self, messages: &Receiver<Message>, results: &Receiver<crate::planning::Finished>) -> End {
+    fn run(&mut self, messages: &Receiver<Message>, results: &Receiver<Event>) -> End {
         let mut waiting: VecDeque<Message> = VecDeque::new();
         let mut n_uncompiled = 0;
         loop {
@@ -141,9 +155,9 @@ impl Server {
                         Ok(message) => self.queue(&mut waiting, message),
                         Err(_) => return End::OutOfOrder,
                     },
-                    recv(results) -> finished => {
-                        if let Ok(finished) = finished {
-                            self.guarded(None, |server| server.planned(finished));
+                    recv(results) -> event => {
+                        if let Ok(event) = event {
+                            self.guarded(None, |server| server.planned(event));
                         }
                     }
                 }
@@ -173,7 +187,7 @@ impl Server {
     }
 
     /// Puts a message behind those that wait; a cancelled request is answered and taken out.
-    fn queue(&self, waiting: &mut VecDeque<Message>, message: Message) {
+    fn queue(&mut self, waiting: &mut VecDeque<Message>, message: Message) {
         let Some(id) = cancelled(&message) else {
             waiting.push_back(message);
             return;
@@ -181,6 +195,9 @@ impl Server {
         let is_it = |m: &Message| matches!(m, Message::Request(request) if request.id == id);
         if let Some(at) = waiting.iter().position(is_it) {
             waiting.remove(at);
+            self.refuse(id, ErrorCode::RequestCanceled, "cancelled");
+        } else if let Some(at) = self.asked.iter().position(|(asked, ..)| *asked == id) {
+            self.asked.remove(at);
             self.refuse(id, ErrorCode::RequestCanceled, "cancelled");
         }
     }

@@ -5,9 +5,9 @@ use crate::workspace::name_of;
 use ent_plan::diagnostic::FileId;
 use lsp_server::Notification;
 use lsp_types::notification::{
-    DidChangeTextDocument, DidChangeWatchedFiles, DidChangeWorkspaceFolders, DidCloseTextDocument,
-    DidCreateFiles, DidDeleteFiles, DidOpenTextDocument, DidRenameFiles, DidSaveTextDocument,
-    Notification as Told,
+    DidChangeConfiguration, DidChangeTextDocument, DidChangeWatchedFiles, DidChangeWorkspaceFolders,
+    DidCloseTextDocument, DidCreateFiles, DidDeleteFiles, DidOpenTextDocument, DidRenameFiles,
+    DidSaveTextDocument, Notification as Told,
 };
 use lsp_types::request::RegisterCapability;
 use lsp_types::{
@@ -57,7 +57,8 @@ impl Server {
                     server.workspace.scan();
                 });
             }
-            // Settings, traces, and what begins with `$/` may be ignored.
+            DidChangeConfiguration::METHOD => self.configure(note),
+            // Traces, and what begins with `$/` may be ignored.
             _ => {}
         }
     }

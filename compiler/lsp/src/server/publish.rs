@@ -2,9 +2,9 @@
 
 use super::Server;
 use crate::features::diagnostics;
-use crate::planning::Finished;
 use crate::workspace::File;
 use ent_plan::diagnostic::FileId;
+use lsp_server::ErrorCode;
 use lsp_types::notification::PublishDiagnostics;
 use lsp_types::{Diagnostic, PublishDiagnosticsParams};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,33 +35,26 @@ impl Server {
                 self.background.forget(main);
             }
         }
+        self.refuse_asked(|main| !mains.contains(&main), ErrorCode::ContentModified, "the file was closed");
         self.programs.retain(|main| mains.contains(&main));
         for main in &mains {
-            if self.programs.refresh(&mut self.workspace, *main)
-                && let Some(analysis) = self.programs.get(*main)
-            {
-                self.background.changed(&self.workspace, *main, analysis);
+            if self.programs.refresh(&mut self.workspace, *main) {
+                self.recompiled(*main);
             }
         }
         self.tell(&dirty);
     }
 
-    /// A plan came back.
-    pub(super) fn planned(&mut self, finished: Finished) {
-        let Some(analysis) = self.programs.get(finished.main) else { return };
-        if self.background.take(finished, analysis) {
-            self.tell(&BTreeSet::new());
-        }
-    }
-
     /// Tells the client what is wrong with each file, where that is news or the file was edited.
-    fn tell(&mut self, edited: &BTreeSet<FileId>) {
+    pub(super) fn tell(&mut self, edited: &BTreeSet<FileId>) {
         let mut by_file: BTreeMap<FileId, Vec<Diagnostic>> = BTreeMap::new();
         for (main, analysis) in self.programs.iter() {
             for file in &analysis.files {
                 by_file.entry(*file).or_default();
             }
-            let planned = self.background.planned(main).map_or(&[][..], |p| &p.diagnostics);
+            // Places of an older text are not where they were.
+            let planned = self.background.planned(main).filter(|p| p.revision == analysis.revision());
+            let planned = planned.map_or(&[][..], |p| &p.diagnostics);
             for problem in analysis.diagnostics.iter().chain(planned) {
                 let list = by_file.entry(problem.primary.span.file).or_default();
                 let shown = diagnostics::shown(&self.workspace, problem);

@@ -1,28 +1,26 @@
 //! What the client asks → what the features answer.
 
 use super::Server;
-use super::capabilities::SHOW_PLAN;
 use crate::analysis::Snapshot;
 use crate::features::{
-    actions, completion, folding, formatting, hints, hover, lens, navigate, selection, symbols, tokens,
+    actions, completion, folding, formatting, hints, hover, lens, links, navigate, selection, symbols, tokens,
 };
 use crate::planning;
 use crate::workspace::name_of;
 use ent_plan::diagnostic::FileId;
 use lsp_server::{ErrorCode, Request, RequestId, Response};
 use lsp_types::request::{
-    CodeActionRequest, CodeLensRequest, Completion, DocumentHighlightRequest, DocumentSymbolRequest,
-    ExecuteCommand, FoldingRangeRequest, Formatting, GotoDefinition, HoverRequest, InlayHintRequest,
-    OnTypeFormatting, PrepareRenameRequest, RangeFormatting, References, Rename, Request as Asked,
-    ResolveCompletionItem, SelectionRangeRequest, SemanticTokensFullRequest, SemanticTokensRangeRequest,
-    Shutdown, WorkspaceSymbolRequest,
+    CodeActionRequest, CodeLensRequest, Completion, DocumentHighlightRequest, DocumentLinkRequest,
+    DocumentSymbolRequest, ExecuteCommand, FoldingRangeRequest, Formatting, GotoDefinition, HoverRequest,
+    InlayHintRequest, OnTypeFormatting, PrepareRenameRequest, RangeFormatting, References, Rename,
+    Request as Asked, ResolveCompletionItem, SelectionRangeRequest, SemanticTokensFullRequest,
+    SemanticTokensRangeRequest, Shutdown, WorkspaceSymbolRequest,
 };
 use lsp_types::{
     CompletionResponse, DocumentSymbolResponse, GotoDefinitionResponse, Position, SemanticTokensRangeResult,
-    SemanticTokensResult, TextDocumentIdentifier, TextDocumentPositionParams, Uri, WorkspaceSymbolResponse,
+    SemanticTokensResult, TextDocumentIdentifier, TextDocumentPositionParams, WorkspaceSymbolResponse,
 };
 use serde_json::Value;
-use std::str::FromStr;
 
 /// The text of a file as the server has it: what a client compares its own with when they seem to differ.
 enum TextOfFile {}
@@ -34,7 +32,7 @@ impl Asked for TextOfFile {
 }
 
 /// Why a request has no answer of its own.
-enum Refusal {
+pub(super) enum Refusal {
     /// The protocol's code, and why.
     Error(ErrorCode, String),
     /// The file is none of ours: the answer is `null`.
@@ -56,7 +54,9 @@ impl Server {
         match request.method.as_str() {
             Completion::METHOD => self.answer::<Completion>(request, |server, params| {
                 let at = server.place(&params.text_document_position)?;
-                let list = server.of(at.file, |s| completion::completion(s, at.file, at.offset))?;
+                let with_snippets = server.takes_snippets();
+                let list =
+                    server.of(at.file, |s| completion::completion(s, at.file, at.offset, with_snippets))?;
                 Ok(Some(CompletionResponse::List(list)))
             }),
             ResolveCompletionItem::METHOD => {
@@ -74,7 +74,8 @@ impl Server {
             References::METHOD => self.answer::<References>(request, |server, params| {
                 let at = server.place(&params.text_document_position)?;
                 let declared = params.context.include_declaration;
-                server.of(at.file, |s| navigate::references(s, at.file, at.offset, declared)).map(Some)
+                let found = server.of_all(at.file, |s| navigate::references(s, at.file, at.offset, declared));
+                Ok(Some(found))
             }),
             DocumentHighlightRequest::METHOD => {
                 self.answer::<DocumentHighlightRequest>(request, |server, params| {
@@ -90,7 +91,7 @@ impl Server {
             Rename::METHOD => self.answer::<Rename>(request, |server, params| {
                 let at = server.place(&params.text_document_position)?;
                 let name = params.new_name;
-                let edit = server.of(at.file, |s| navigate::rename(s, at.file, at.offset, &name))?;
+                let edit = server.of_all(at.file, |s| navigate::rename(s, at.file, at.offset, &name));
                 edit.map(Some).map_err(|why| (ErrorCode::RequestFailed, why).into())
             }),
             DocumentSymbolRequest::METHOD => {
@@ -162,6 +163,10 @@ impl Server {
                 let at = server.place(&params.text_document_position)?;
                 server.of(at.file, |s| formatting::on_type(s, at.file, at.offset, &params.ch)).map(Some)
             }),
+            DocumentLinkRequest::METHOD => self.answer::<DocumentLinkRequest>(request, |server, params| {
+                let file = server.file(&params.text_document)?;
+                server.of(file, |s| links::links(s, file)).map(Some)
+            }),
             FoldingRangeRequest::METHOD => self.answer::<FoldingRangeRequest>(request, |server, params| {
                 let file = server.file(&params.text_document)?;
                 server.of(file, |s| folding::folding(s, file)).map(Some)
@@ -176,11 +181,10 @@ impl Server {
                     found.map(Some)
                 })
             }
-            ExecuteCommand::METHOD => self.answer::<ExecuteCommand>(request, |server, params| {
-                server.command(&params.command, &params.arguments).map(Some)
-            }),
+            ExecuteCommand::METHOD => self.execute(request),
             Shutdown::METHOD => self.answer::<Shutdown>(request, |server, ()| {
                 server.is_shut_down = true;
+                server.refuse_asked(|_| true, ErrorCode::RequestCanceled, "the server was shut down");
                 Ok(())
             }),
             TextOfFile::METHOD => self.answer::<TextOfFile>(request, |server, document| {
@@ -215,21 +219,7 @@ impl Server {
         }
     }
 
-    fn command(&mut self, command: &str, arguments: &[Value]) -> Result<Value, Refusal> {
-        if command != SHOW_PLAN {
-            return Err((ErrorCode::InvalidParams, format!("unknown command `{command}`")).into());
-        }
-        let uri = arguments.first().and_then(|a| a.as_str().or_else(|| a.get("uri")?.as_str()));
-        let uri = uri.map(legal_address).and_then(|uri| Uri::from_str(&uri).ok());
-        let uri = uri.ok_or_else(|| {
-            Refusal::Error(ErrorCode::InvalidParams, format!("`{SHOW_PLAN}` needs the address of a file"))
-        })?;
-        let file = self.file(&TextDocumentIdentifier { uri })?;
-        let shown = self.of_planned(file, |snapshot, planned| planning::show(snapshot, planned))?;
-        shown.map_err(|why| (ErrorCode::RequestFailed, why).into())
-    }
-
-    fn file(&self, document: &TextDocumentIdentifier) -> Result<FileId, Refusal> {
+    pub(super) fn file(&self, document: &TextDocumentIdentifier) -> Result<FileId, Refusal> {
         let known = self.workspace.find(&document.uri);
         match known.and_then(|id| Some((id, self.workspace.file(id)?))) {
             Some((_, file)) if file.foreign.is_some() => Err(Refusal::Foreign),
@@ -251,6 +241,29 @@ impl Server {
         self.of_planned(file, |snapshot, _| ask(snapshot))
     }
 
+    /// Asks a feature about a file in all programs that read it, the one it is shown in first.
+    fn of_all<T>(&mut self, file: FileId, ask: impl FnOnce(&[Snapshot<'_>]) -> T) -> T {
+        let mains = self.workspace.mains_of(file);
+        for main in &mains {
+            if self.programs.refresh(&mut self.workspace, *main) {
+                self.dirty.insert(file);
+                self.recompiled(*main);
+            }
+        }
+        let snapshots: Vec<Snapshot<'_>> = mains
+            .iter()
+            .filter_map(|main| self.programs.get(*main))
+            .map(|analysis| Snapshot { workspace: &self.workspace, analysis })
+            .collect();
+        ask(&snapshots)
+    }
+
+    /// Whether the client understands snippets in completions.
+    fn takes_snippets(&self) -> bool {
+        let completion = self.client.capabilities.text_document.as_ref().and_then(|t| t.completion.as_ref());
+        completion.and_then(|c| c.completion_item.as_ref()?.snippet_support) == Some(true)
+    }
+
     /// As [`Self::of`], with what is planned for the program.
     fn of_planned<T>(
         &mut self,
@@ -260,9 +273,7 @@ impl Server {
         let main = self.main_of(file);
         if self.programs.refresh(&mut self.workspace, main) {
             self.dirty.insert(file);
-            if let Some(analysis) = self.programs.get(main) {
-                self.background.changed(&self.workspace, main, analysis);
-            }
+            self.recompiled(main);
         }
         let Some(analysis) = self.programs.get(main) else {
             return Err((ErrorCode::InternalError, "the program is gone".to_owned()).into());
@@ -304,7 +315,7 @@ fn legalize(value: &mut Value, depth: usize) {
     }
 }
 
-fn legal_address(text: &str) -> String {
+pub(super) fn legal_address(text: &str) -> String {
     let mut legal = String::with_capacity(text.len());
     for byte in text.bytes() {
         let is_legal = byte.is_ascii_alphanumeric() || b"-._~:/?#@!$&'()*+,;=%".contains(&byte);
