@@ -79,8 +79,13 @@ impl<'a> Context<'a> {
             Some(meant) => self.did_you_mean(problem, span, name, meant),
             None if !otherwise.is_empty() => problem.help(otherwise),
             None => {
-                let known = choices(candidates);
-                if known.is_empty() { problem } else { problem.help(format!("use one of {known}")) }
+                let known = choices(candidates.clone());
+                let problem =
+                    if known.is_empty() { problem } else { problem.help(format!("use one of {known}")) };
+                candidates
+                    .into_iter()
+                    .take(4)
+                    .fold(problem, |problem, other| self.or_change_word(problem, span, name, other))
             }
         };
         self.report(problem);

@@ -257,7 +257,7 @@ impl Context<'_> {
                     None => words()
                         .take(4)
                         .fold(problem.help(format!("use {}", choices(words()))), |problem, other| {
-                            self.change_word(problem, found.span, word, other)
+                            self.or_change_word(problem, found.span, word, other)
                         }),
                 };
                 self.report(problem);

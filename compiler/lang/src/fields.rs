@@ -30,6 +30,8 @@ pub(crate) struct Fields<'a> {
     pub(crate) minimize: Option<(&'a Name, Span)>,
     /// Names of entries that are there and could not be read.
     broken: Vec<&'a str>,
+    /// Attributes that are there under a misspelled name.
+    meant: Vec<&'static str>,
     block: &'a Block,
 }
 
@@ -49,6 +51,7 @@ impl<'a> Fields<'a> {
             limits: Vec::new(),
             minimize: None,
             broken: Vec::new(),
+            meant: Vec::new(),
             block,
         };
         for item in &block.items {
@@ -141,6 +144,7 @@ impl<'a> Fields<'a> {
         } else {
             match similar(word, self.shape.attributes.iter().copied()) {
                 Some(meant) => {
+                    self.meant.push(meant);
                     context.report(context.did_you_mean(problem, name.span, word, meant));
                     return;
                 }
@@ -223,7 +227,8 @@ impl<'a> Fields<'a> {
 
     /// Reports an attribute that is not there, unless a broken line may be it.
     pub(crate) fn missing(&self, context: &mut Context<'_>, name: &str, example: &str) {
-        if self.broken.iter().any(|b| b.is_empty() || *b == name || similar(b, [name]).is_some()) {
+        let may_be = |b: &&str| b.is_empty() || *b == name || similar(b, [name]).is_some();
+        if self.broken.iter().any(may_be) || self.meant.contains(&name) {
             return;
         }
         let problem = Diagnostic::error(

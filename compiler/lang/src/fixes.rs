@@ -31,6 +31,20 @@ impl Context<'_> {
         }
     }
 
+    /// As [`Self::change_word`], for one choice of several.
+    pub(crate) fn or_change_word(
+        &self,
+        problem: Diagnostic,
+        span: Span,
+        written: &str,
+        other: &str,
+    ) -> Diagnostic {
+        match self.word_in(span, written) {
+            Some(at) => problem.fix(change(at, other).example()),
+            None => problem,
+        }
+    }
+
     fn word_in(&self, span: Span, word: &str) -> Option<Span> {
         let snippet = self.sources.snippet(span);
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';

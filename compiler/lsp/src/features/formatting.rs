@@ -18,10 +18,11 @@ pub fn whole(snapshot: &Snapshot<'_>, file: FileId) -> Vec<TextEdit> {
     let mut from = layout.beginning;
     for (i, section) in sections.iter().enumerate() {
         let is_first = i == 0;
+        let start = layout.start(section);
         // Between two sections stands an empty line; before the first nothing; around what is broken all stays.
-        if layout.is_blank(from..section.bytes.start) && (!is_first || from == layout.beginning) {
+        if layout.is_blank(from..start) && (!is_first || from == layout.beginning) {
             let gap = if is_first { String::new() } else { layout.end_of_line.repeat(2) };
-            layout.replace(&mut edits, from..section.bytes.start, &gap);
+            layout.replace(&mut edits, from..start, &gap);
         }
         layout.lay_out(&mut edits, section);
         from = section.bytes.end;
@@ -119,14 +120,17 @@ impl<'a> Layout<'a> {
         self.text.get(bytes).is_some_and(|gap| gap.trim_matches([' ', '\t', '\n', '\r']).is_empty())
     }
 
-    /// Lays out a section with the fewest lines replaced at its ends, its indent included.
-    fn lay_out(&self, edits: &mut Vec<TextEdit>, section: &Section) {
-        let Range { mut start, end } = section.bytes;
+    /// Where a section begins, with the spaces before it on its line.
+    fn start(&self, section: &Section) -> usize {
+        let start = section.bytes.start;
         let before = self.text.get(..start).unwrap_or("");
         let line = before.rfind(['\n', '\r']).map_or(self.beginning, |i| i + 1);
-        if self.is_blank(line..start) {
-            start = line;
-        }
+        if self.is_blank(line..start) { line } else { start }
+    }
+
+    /// Lays out a section with the fewest lines replaced at its ends, its indent included.
+    fn lay_out(&self, edits: &mut Vec<TextEdit>, section: &Section) {
+        let (mut start, end) = (self.start(section), section.bytes.end);
         let new = if self.end_of_line == "\n" {
             section.text.clone()
         } else {

@@ -22,6 +22,15 @@ use lsp_types::{
 };
 use serde_json::Value;
 
+/// The text of a file as the server has it: what a client compares its own with when they seem to differ.
+enum TextOfFile {}
+
+impl Asked for TextOfFile {
+    type Params = TextDocumentIdentifier;
+    type Result = Option<String>;
+    const METHOD: &'static str = "entc/text";
+}
+
 /// Why a request has no answer of its own.
 pub(super) enum Refusal {
     /// The protocol's code, and why.
@@ -182,6 +191,10 @@ impl Server {
                 server.is_shut_down = true;
                 server.refuse_asked(|_| true, ErrorCode::RequestCanceled, "the server was shut down");
                 Ok(())
+            }),
+            TextOfFile::METHOD => self.answer::<TextOfFile>(request, |server, document| {
+                let known = server.workspace.find(&document.uri);
+                Ok(known.map(|file| server.workspace.text(file).to_owned()))
             }),
             "initialize" => self.refuse(request.id, ErrorCode::InvalidRequest, "already initialized"),
             other => {
