@@ -119,7 +119,8 @@ pub fn run(document: &str, surroundings: &Surroundings) -> std::io::Result<(Stri
     let shown = |text: &str| words.iter().fold(text.to_owned(), |text, (shown, real)| text.replace(real, shown));
 
     let mut exported: BTreeMap<String, String> = BTreeMap::new();
-    let (mut wrong, mut now) = (String::new(), document.to_owned());
+    let mut wrong = String::new();
+    let mut other: Vec<(&Step, String)> = Vec::new();
     let all = parts(document);
     let mut code = 0;
     for (index, part) in all.iter().enumerate() {
@@ -152,12 +153,14 @@ pub fn run(document: &str, surroundings: &Surroundings) -> std::io::Result<(Stri
         if !is_alike(&step.shown, &said, step.is_measured) {
             let _ = writeln!(wrong, "line {}: `{}` prints\n{said}", step.line, step.command);
             if !step.shown.lines().any(|line| line == ANYTHING) {
-                now = replaced(&now, step, &said);
+                other.push((step, said));
             }
         }
     }
     // What a document leaves running ends with it.
     let _ = shell(surroundings, &folder, &addresses, &exported).args(["-c", "entc serve stop"]).output();
+    // From the end, so that the lines of what is still to be replaced stay where they are.
+    let now = other.iter().rev().fold(document.to_owned(), |now, (step, said)| replaced(&now, step, said));
     Ok((wrong, now))
 }
 
@@ -186,19 +189,13 @@ fn shell(
     command
 }
 
-/// The document with other output below a command, which is found by its line in the document as it was.
+/// The document with what a command now prints below it.
 fn replaced(document: &str, step: &Step, said: &str) -> String {
-    let head = format!("$ {}\n", step.command.replace('\n', "\n> "));
-    let old = format!("{head}{}", step.shown);
-    let said = said.trim_end();
-    let new = if said.is_empty() { head } else { format!("{head}{said}\n") };
-    // The one of several alike that is nearest to where it was.
-    let at = document.match_indices(&old).min_by_key(|(at, _)| {
-        document[..*at].lines().count().abs_diff(step.line)
-    });
-    at.map_or_else(|| document.to_owned(), |(at, _)| {
-        format!("{}{new}{}", &document[..at], &document[at + old.len()..])
-    })
+    let lines: Vec<&str> = document.lines().collect();
+    let begin = step.line - 1 + step.command.lines().count();
+    let end = begin + step.shown.lines().count();
+    let all = lines[..begin].iter().copied().chain(said.trim_end().lines()).chain(lines[end..].iter().copied());
+    all.map(|line| format!("{line}\n")).collect()
 }
 
 /// Whether what was printed is what is shown, but for what differs from run to run.
@@ -233,7 +230,7 @@ fn words(text: &str, is_measured: bool) -> Vec<String> {
         let after = all.get(index + 1).copied().unwrap_or("");
         let is_time = before == "in" && ["s", "ms", "min"].contains(&bare(after));
         let is_unit = two_before == "in" && is_number(before) && ["s", "ms", "min"].contains(&bare(word));
-        let is_process = before == "process" || (word.starts_with('(') && is_number(bare(word)));
+        let is_process = bare(before) == "process" || (word.starts_with('(') && is_number(bare(word)));
         let is_speed = after == "million" && is_number(word);
         found.push(if is_unit {
             word.replace(bare(word), "#")
@@ -256,11 +253,14 @@ fn counted(word: &str) -> String {
         _ => {}
     }
     let mut found = String::new();
-    for c in word.chars() {
-        match c {
-            '0'..='9' | '.' | '+' | '-' | '−' if found.ends_with('#') => {}
-            '0'..='9' | '+' | '−' => found.push('#'),
-            other => found.push(other),
+    let mut rest = word.chars().peekable();
+    while let Some(c) = rest.next() {
+        let is_sign = ['+', '-', '−'].contains(&c) && rest.peek().is_some_and(char::is_ascii_digit);
+        let is_digit = c.is_ascii_digit() || (c == '.' && found.ends_with('#'));
+        match (is_sign || is_digit, found.ends_with('#')) {
+            (true, true) => {}
+            (true, false) => found.push('#'),
+            (false, _) => found.push(c),
         }
     }
     found
@@ -288,6 +288,7 @@ mod tests {
             ("gpu GPU-3ab4-99 x", "gpu GPU-0-1 x", false, true),
             ("p99 82.58 ms", "p99 82.59 ms", false, false),
             ("sent 2015 ms +104% kept", "sent 7 s 3% BROKEN", true, true),
+            ("off (-0.02 %)", "off (0.5 %)", true, true),
             ("sent 2015", "lost 2015", true, false),
             ("a\n…\nz", "a b c z", false, true),
             ("a\n…\nz", "a b c y", false, false),
