@@ -4,8 +4,8 @@
 //! replaces it. In a `console` fence `$ ` begins a command and what follows is what it prints, on both
 //! streams; `> ` goes on with the command, and `export` lasts to the end of the document. A command ends with 0 unless `echo $?` follows it.
 //!
-//! What differs from run to run is not held to anything: how long something took, process ids, UUIDs. In a
-//! fence marked `measured` no number is. A line `…` stands for any lines. Spaces and line ends do not count.
+//! What differs from run to run is not held to anything: how long planning took, process ids, UUIDs; in a fence
+//! marked `timed` no time is, and in one marked `measured` no number. A line `…` stands for any lines. Spaces and line ends do not count.
 
 use crate::fences::fences;
 use std::collections::BTreeMap;
@@ -38,6 +38,17 @@ pub struct Surroundings {
     pub home: PathBuf,
 }
 
+/// Which numbers of a fence are those of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loose {
+    /// How long planning took, and no other.
+    Planning,
+    /// All times.
+    Times,
+    /// All numbers, and whether a promise was kept.
+    Numbers,
+}
+
 /// A command of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -47,8 +58,8 @@ pub struct Step {
     pub command: String,
     /// What the document shows below it.
     pub shown: String,
-    /// Whether its numbers are those of one run.
-    pub is_measured: bool,
+    /// What is not held to the document.
+    pub loose: Loose,
 }
 
 /// A part of a document that does something.
@@ -72,7 +83,12 @@ pub fn parts(document: &str) -> Vec<Part> {
         if !fence.is(&["console"]) {
             continue;
         }
-        let is_measured = fence.words.iter().any(|word| word == "measured");
+        let is = |mark: &str| fence.words.iter().any(|word| word == mark);
+        let loose = match (is("measured"), is("timed")) {
+            (true, _) => Loose::Numbers,
+            (false, true) => Loose::Times,
+            (false, false) => Loose::Planning,
+        };
         let mut steps: Vec<Step> = Vec::new();
         let mut is_command = false;
         for (index, line) in fence.text.lines().enumerate() {
@@ -84,7 +100,7 @@ pub fn parts(document: &str) -> Vec<Part> {
                 }
                 (_, Some(command)) => {
                     let (command, shown) = (command.to_owned(), String::new());
-                    steps.push(Step { line: fence.line + index, command, shown, is_measured });
+                    steps.push(Step { line: fence.line + index, command, shown, loose });
                 }
                 (Some(step), None) => {
                     step.shown.push_str(line);
@@ -150,7 +166,7 @@ pub fn run(document: &str, surroundings: &Surroundings) -> std::io::Result<(Stri
         if code != 0 && !is_told {
             let _ = writeln!(wrong, "line {}: `{}` ended with {code}\n{said}", step.line, step.command);
         }
-        if !is_alike(&step.shown, &said, step.is_measured) {
+        if !is_alike(&step.shown, &said, step.loose) {
             let _ = writeln!(wrong, "line {}: `{}` prints\n{said}", step.line, step.command);
             if !step.shown.lines().any(|line| line == ANYTHING) {
                 other.push((step, said));
@@ -200,8 +216,8 @@ fn replaced(document: &str, step: &Step, said: &str) -> String {
 
 /// Whether what was printed is what is shown, but for what differs from run to run.
 #[must_use]
-pub fn is_alike(shown: &str, printed: &str, is_measured: bool) -> bool {
-    let (pattern, text) = (words(shown, is_measured), words(printed, is_measured));
+pub fn is_alike(shown: &str, printed: &str, loose: Loose) -> bool {
+    let (pattern, text) = (words(shown, loose), words(printed, loose));
     let (mut p, mut t) = (0, 0);
     let mut open: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -221,20 +237,21 @@ pub fn is_alike(shown: &str, printed: &str, is_measured: bool) -> bool {
 }
 
 /// The words of a text, without what differs from run to run.
-fn words(text: &str, is_measured: bool) -> Vec<String> {
+fn words(text: &str, loose: Loose) -> Vec<String> {
     let all: Vec<&str> = text.split_whitespace().collect();
     let mut found: Vec<String> = Vec::new();
     for (index, word) in all.iter().enumerate() {
         let before = index.checked_sub(1).map_or("", |at| all[at]);
         let two_before = index.checked_sub(2).map_or("", |at| all[at]);
         let after = all.get(index + 1).copied().unwrap_or("");
-        let is_time = before == "in" && ["s", "ms", "min"].contains(&bare(after));
-        let is_unit = two_before == "in" && is_number(before) && ["s", "ms", "min"].contains(&bare(word));
+        let is_counted = |before: &str| before == "in" || loose == Loose::Times;
+        let is_time = is_counted(before) && is_number(word) && is_unit_of_time(after);
+        let is_unit = is_counted(two_before) && is_number(before) && is_unit_of_time(word);
         let is_process = bare(before) == "process" || (word.starts_with('(') && is_number(bare(word)));
         let is_speed = after == "million" && is_number(word);
         found.push(if is_unit {
             word.replace(bare(word), "#")
-        } else if is_measured || is_time || is_process || is_speed {
+        } else if loose == Loose::Numbers || is_time || is_process || is_speed {
             counted(word)
         } else if let Some(at) = ["GPU-", "MIG-"].iter().find_map(|kind| word.find(kind)) {
             format!("{}#", &word[..at + 4])
@@ -271,6 +288,10 @@ fn bare(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
+fn is_unit_of_time(word: &str) -> bool {
+    ["s", "ms", "µs", "min"].contains(&bare(word))
+}
+
 fn is_number(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
@@ -282,23 +303,25 @@ mod tests {
     #[test]
     fn what_differs_from_run_to_run_is_not_compared_and_all_else_is() {
         let cases = [
-            ("optimal in 5.2 s)", "optimal in 13 ms)", false, true),
-            ("process 8051: http", "process 1: http", false, true),
-            ("ent-worker (8055)", "ent-worker  (7)", false, true),
-            ("gpu GPU-3ab4-99 x", "gpu GPU-0-1 x", false, true),
-            ("p99 82.58 ms", "p99 82.59 ms", false, false),
-            ("sent 2015 ms +104% kept", "sent 7 s 3% BROKEN", true, true),
-            ("off (-0.02 %)", "off (0.5 %)", true, true),
-            ("sent 2015", "lost 2015", true, false),
-            ("a\n…\nz", "a b c z", false, true),
-            ("a\n…\nz", "a b c y", false, false),
-            ("…", "", false, true),
-            ("a …", "b", false, false),
-            ("a", "a b", false, false),
-            ("a b", "a", false, false),
+            ("optimal in 5.2 s)", "optimal in 13 ms)", Loose::Planning, true),
+            ("process 8051: http", "process 1: http", Loose::Planning, true),
+            ("ent-worker (8055)", "ent-worker  (7)", Loose::Planning, true),
+            ("gpu GPU-3ab4-99 x", "gpu GPU-0-1 x", Loose::Planning, true),
+            ("100 W 5 ms optimal", "100 W 5.1 s optimal", Loose::Times, true),
+            ("100 W 5 ms", "101 W 5 ms", Loose::Times, false),
+            ("p99 82.58 ms", "p99 82.59 ms", Loose::Planning, false),
+            ("sent 2015 ms +104% kept", "sent 7 s 3% BROKEN", Loose::Numbers, true),
+            ("off (-0.02 %)", "off (0.5 %)", Loose::Numbers, true),
+            ("sent 2015", "lost 2015", Loose::Numbers, false),
+            ("a\n…\nz", "a b c z", Loose::Planning, true),
+            ("a\n…\nz", "a b c y", Loose::Planning, false),
+            ("…", "", Loose::Planning, true),
+            ("a …", "b", Loose::Planning, false),
+            ("a", "a b", Loose::Planning, false),
+            ("a b", "a", Loose::Planning, false),
         ];
-        for (shown, printed, is_measured, expected) in cases {
-            assert_eq!(is_alike(shown, printed, is_measured), expected, "{shown:?} {printed:?}");
+        for (shown, printed, loose, expected) in cases {
+            assert_eq!(is_alike(shown, printed, loose), expected, "{shown:?} {printed:?}");
         }
     }
 
@@ -307,7 +330,7 @@ mod tests {
         let text = "```ent file=\"a.ent\"\nx\n```\n\n```console measured\n$ one \\\n>  two\nsaid\n$ three\n```\n";
         let step = |line, command: &str, shown: &str| {
             let (command, shown) = (command.to_owned(), shown.to_owned());
-            Part::Step(Step { line, command, shown, is_measured: true })
+            Part::Step(Step { line, command, shown, loose: Loose::Numbers })
         };
         let expected =
             [Part::File("a.ent".into(), "x\n".into()), step(6, "one \\\n two", "said\n"), step(9, "three", "")];
