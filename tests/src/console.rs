@@ -131,8 +131,10 @@ pub fn run(document: &str, surroundings: &Surroundings) -> std::io::Result<(Stri
     let addresses: Vec<String> = words.iter().map(|(_, real)| real.clone()).collect();
     words.push((HOME.to_owned(), surroundings.home.display().to_string()));
     words.push((BIN.to_owned(), surroundings.tools.display().to_string()));
-    let real = |text: &str| words.iter().fold(text.to_owned(), |text, (shown, real)| text.replace(shown, real));
-    let shown = |text: &str| words.iter().fold(text.to_owned(), |text, (shown, real)| text.replace(real, shown));
+    let real =
+        |text: &str| words.iter().fold(text.to_owned(), |text, (shown, real)| text.replace(shown, real));
+    let shown =
+        |text: &str| words.iter().fold(text.to_owned(), |text, (shown, real)| text.replace(real, shown));
 
     let mut exported: BTreeMap<String, String> = BTreeMap::new();
     let mut wrong = String::new();
@@ -157,11 +159,13 @@ pub fn run(document: &str, surroundings: &Surroundings) -> std::io::Result<(Stri
         }
         let mut command = shell(surroundings, &folder, &addresses, &exported);
         // The exit code of the command before is what `$?` means.
-        let output = command.arg("-c").arg(format!("(exit {code})\n{{ {}\n}} 2>&1", real(&step.command))).output()?;
+        let output =
+            command.arg("-c").arg(format!("(exit {code})\n{{ {}\n}} 2>&1", real(&step.command))).output()?;
         code = output.status.code().unwrap_or(-1);
         let said = shown(&String::from_utf8_lossy(&output.stdout));
         let is_named = step.shown.contains(LIBRARY);
-        let said: String = said.split_inclusive('\n').filter(|l| is_named || !l.starts_with(LIBRARY)).collect();
+        let said: String =
+            said.split_inclusive('\n').filter(|l| is_named || !l.starts_with(LIBRARY)).collect();
         let is_told = matches!(all.get(index + 1), Some(Part::Step(next)) if next.command == "echo $?");
         if code != 0 && !is_told {
             let _ = writeln!(wrong, "line {}: `{}` ended with {code}\n{said}", step.line, step.command);
@@ -210,7 +214,8 @@ fn replaced(document: &str, step: &Step, said: &str) -> String {
     let lines: Vec<&str> = document.lines().collect();
     let begin = step.line - 1 + step.command.lines().count();
     let end = begin + step.shown.lines().count();
-    let all = lines[..begin].iter().copied().chain(said.trim_end().lines()).chain(lines[end..].iter().copied());
+    let all =
+        lines[..begin].iter().copied().chain(said.trim_end().lines()).chain(lines[end..].iter().copied());
     all.map(|line| format!("{line}\n")).collect()
 }
 
@@ -327,13 +332,17 @@ mod tests {
 
     #[test]
     fn a_document_is_files_and_commands() {
-        let text = "```ent file=\"a.ent\"\nx\n```\n\n```console measured\n$ one \\\n>  two\nsaid\n$ three\n```\n";
+        let text =
+            "```ent file=\"a.ent\"\nx\n```\n\n```console measured\n$ one \\\n>  two\nsaid\n$ three\n```\n";
         let step = |line, command: &str, shown: &str| {
             let (command, shown) = (command.to_owned(), shown.to_owned());
             Part::Step(Step { line, command, shown, loose: Loose::Numbers })
         };
-        let expected =
-            [Part::File("a.ent".into(), "x\n".into()), step(6, "one \\\n two", "said\n"), step(9, "three", "")];
+        let expected = [
+            Part::File("a.ent".into(), "x\n".into()),
+            step(6, "one \\\n two", "said\n"),
+            step(9, "three", ""),
+        ];
         assert_eq!(parts(text), expected);
     }
 
@@ -342,7 +351,9 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("ent-console-{}", std::process::id()));
         let surroundings = Surroundings { tools: "/nowhere".into(), packages: None, home: folder.clone() };
         let page = |shown: &str| {
-            format!("```text file=\"a\"\nhere\n```\n\n```console\n$ export B=c\n$ cat a; echo $B\n{shown}$ false\n$ echo $?\n1\n```\n")
+            format!(
+                "```text file=\"a\"\nhere\n```\n\n```console\n$ export B=c\n$ cat a; echo $B\n{shown}$ false\n$ echo $?\n1\n```\n"
+            )
         };
         let (wrong, now) = run(&page("here\nc\n"), &surroundings).unwrap_or_default();
         assert_eq!((wrong.as_str(), now), ("", page("here\nc\n")));

@@ -86,7 +86,12 @@ fn board_section(page: &mut String, board: &Board) {
     writeln!(page, "```text\nimport \"catalog:nvidia/{}\"   // as `{name}`\n```\n", board.id).unwrap();
     writeln!(page, "| fact | value |\n|---|---|").unwrap();
     writeln!(page, "| PCI device ids | {} |", board.pci_device_ids.join(", ")).unwrap();
-    writeln!(page, "| memory | {} |", or_unknown(board.memory.map(|b| format!("{} GiB", short(b.get() / GIBIBYTE))))).unwrap();
+    writeln!(
+        page,
+        "| memory | {} |",
+        or_unknown(board.memory.map(|b| format!("{} GiB", short(b.get() / GIBIBYTE))))
+    )
+    .unwrap();
     writeln!(page, "| SMs | {} |", or_unknown(board.n_sms)).unwrap();
     writeln!(page, "| memory slices | {} |", board.n_memory_slices).unwrap();
     writeln!(page, "| SM clocks (MHz) | {} |", clocks(board)).unwrap();
@@ -101,7 +106,9 @@ fn board_section(page: &mut String, board: &Board) {
     if !board.unverified.is_empty() {
         writeln!(page, "| not captured in full | {} |", board.unverified.join(", ")).unwrap();
     }
-    page.push_str("\n| profile | compute slices | memory slices | SMs | memory (GiB) | starts | at most | known |\n");
+    page.push_str(
+        "\n| profile | compute slices | memory slices | SMs | memory (GiB) | starts | at most | known |\n",
+    );
     page.push_str("|---|---:|---:|---:|---:|---|---:|---|\n");
     for profile in &board.profiles {
         writeln!(
@@ -154,10 +161,10 @@ fn the_page_of_boards_is_current() {
             or_unknown(board.memory.map(|b| short(b.get() / GIBIBYTE))),
             or_unknown(board.n_sms),
             clocks(&board),
-            board.base_power.as_ref().map_or_else(
-                || UNKNOWN.to_owned(),
-                |base| format!("at {} clocks", base.points.len())
-            ),
+            board
+                .base_power
+                .as_ref()
+                .map_or_else(|| UNKNOWN.to_owned(), |base| format!("at {} clocks", base.points.len())),
             board.profiles.len()
         )
         .unwrap();
@@ -186,7 +193,9 @@ fn curve(page: &mut String, unit: &str, means: &str, points: impl Iterator<Item 
 fn models_section(page: &mut String, id: &str, file: &FittedModels) {
     let name = id.replace('-', "_");
     writeln!(page, "\n## On {id}\n\n```text\nimport \"catalog:performance/{id}\"   // as `{name}`, its models as `{name}.NAME`\n```\n").unwrap();
-    page.push_str("Error is the mean absolute error, in per cent, on measurements that the fit had not seen: ");
+    page.push_str(
+        "Error is the mean absolute error, in per cent, on measurements that the fit had not seen: ",
+    );
     let mut methods: Vec<&str> = file.models.iter().map(|model| model.errors.method.as_str()).collect();
     methods.sort_unstable();
     methods.dedup();
@@ -194,7 +203,8 @@ fn models_section(page: &mut String, id: &str, file: &FittedModels) {
     page.push_str("| model | measurements | slices | batches | clocks (MHz) | throughput error | p99 error | board power error | dynamic power error |\n");
     page.push_str("|---|---:|---|---|---|---:|---:|---:|---:|\n");
     for model in &file.models {
-        let FittedModel { model: name, n_measurements, slices, batches, clocks: [low, high], errors, .. } = model;
+        let FittedModel { model: name, n_measurements, slices, batches, clocks: [low, high], errors, .. } =
+            model;
         writeln!(
             page,
             "| `{name}` | {n_measurements} | {} | {} | {}–{} | {} | {} | {} | {} |",
@@ -230,12 +240,23 @@ fn models_section(page: &mut String, id: &str, file: &FittedModels) {
     }
     if let Some(knowledge) = &file.knowledge {
         page.push_str("\nCurves of the board, which all its models share:\n");
-        let of_clock = |points: &[(Megahertz, f64)]| points.iter().map(|(c, v)| (c.0, *v)).collect::<Vec<_>>();
+        let of_clock =
+            |points: &[(Megahertz, f64)]| points.iter().map(|(c, v)| (c.0, *v)).collect::<Vec<_>>();
         let curves = &knowledge.curves;
         curve(page, "compute slices", "ψ: compute time, of one slice", curves.compute.iter().copied());
         curve(page, "compute slices", "μ: memory time, of one memory slice", curves.memory.iter().copied());
-        curve(page, "SM clock (MHz)", "v: energy of a batch, relative", of_clock(&curves.voltage).into_iter());
-        curve(page, "SM clock (MHz)", "w: power of a busy slice, relative", of_clock(&curves.overhead).into_iter());
+        curve(
+            page,
+            "SM clock (MHz)",
+            "v: energy of a batch, relative",
+            of_clock(&curves.voltage).into_iter(),
+        );
+        curve(
+            page,
+            "SM clock (MHz)",
+            "w: power of a busy slice, relative",
+            of_clock(&curves.overhead).into_iter(),
+        );
     }
     let mut sources: Vec<&str> = file.models.iter().map(|model| model.source.as_str()).collect();
     sources.sort_unstable();
@@ -283,7 +304,8 @@ fn the_page_of_diagnostics_is_current() {
     codes.sort_unstable_by_key(|code| code.word());
     for code in codes {
         let word = code.word();
-        writeln!(page, "| [`{word}`](../specs/diagnostics/{word}.md) | {} |", plain(&gist(code.page()))).unwrap();
+        writeln!(page, "| [`{word}`](../specs/diagnostics/{word}.md) | {} |", plain(&gist(code.page())))
+            .unwrap();
     }
     page.push_str(
         "\nErrors about machines (`reset-required`, `no-permission`, …) have no page: the message itself says what happened, what state the machine is in now, and what to do.\n",
