@@ -13,9 +13,10 @@ if ! command -v cargo >/dev/null 2>&1 && [ -x "$HOME/.cargo/bin/cargo" ]; then
     PATH="$HOME/.cargo/bin:$PATH"
 fi
 mdbook=$PWD/target/mdbook/bin/mdbook
-if [ "$(command -v mdbook >/dev/null 2>&1 && mdbook --version)" = "mdbook v$version" ]; then
+is_it() { [ "$("$1" --version 2>/dev/null)" = "mdbook v$version" ]; }
+if is_it mdbook; then
     mdbook=mdbook
-elif [ ! -x "$mdbook" ]; then
+elif ! is_it "$mdbook"; then
     echo "setup: running cargo install --locked --root target/mdbook mdbook@$version (some minutes, once)"
     cargo install --quiet --locked --root target/mdbook "mdbook@$version"
 fi
@@ -60,8 +61,10 @@ stage() {
         {
             rest = $0; line = ""
             while (match(rest, /\]\([^) ]+\)/)) {
-                line = line substr(rest, 1, RSTART + 1) target(substr(rest, RSTART + 2, RLENGTH - 3)) ")"
-                rest = substr(rest, RSTART + RLENGTH)
+                # Functions match, too.
+                start = RSTART; size = RLENGTH
+                line = line substr(rest, 1, start + 1) target(substr(rest, start + 2, size - 3)) ")"
+                rest = substr(rest, start + size)
             }
             print line rest
         }

@@ -1,6 +1,7 @@
 //! The documentation site: every page is in it once, and every command on a page prints what the page shows.
 
 use ent_tests::console::{Part, Surroundings, parts, run};
+use ent_tests::fences::fences;
 use ent_tests::{files, read, root};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,22 @@ fn every_page_is_in_the_site_once() {
     let pages = ["docs", "specs", "examples"].into_iter().flat_map(files).filter(is_page);
     let left_out: Vec<String> = pages.filter(|page| !once.contains(page)).collect();
     assert!(left_out.is_empty(), "{SUMMARY} leaves out {left_out:?}");
+}
+
+#[test]
+fn every_spec_on_a_page_of_docs_is_a_file_that_its_commands_use() {
+    for page in listed().into_iter().filter(|page| page.starts_with("docs/")) {
+        let all = parts(&read(&page));
+        for (index, part) in all.iter().enumerate() {
+            let Part::File(name, _) = part else { continue };
+            let uses = |part: &Part| matches!(part, Part::Step(step) if step.command.contains(name.as_str()));
+            assert!(all[index..].iter().any(uses), "{page}: no command below uses {name}");
+        }
+        let n_specs = fences(&read(&page)).iter().filter(|fence| fence.is(&["ent"])).count();
+        let n_files =
+            all.iter().filter(|part| matches!(part, Part::File(name, _) if name.ends_with(".ent"))).count();
+        assert_eq!(n_specs, n_files, "{page}: a spec has no `file=\"NAME\"`, so nothing runs it");
+    }
 }
 
 /// Builds what the pages' commands run, and says where it is.
