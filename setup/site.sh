@@ -28,7 +28,7 @@ mkdir -p "$book/docs"
 
 # A page as the site has it. `pages` are those of the site, by their path in the repository.
 stage() {
-    awk -v page="$1" -v repository="$repository" '
+    awk -v page="$1" -v book="$book" -v repository="$repository" '
         function dir(path) { return path ~ /\// ? substr(path, 1, match(path, /\/[^\/]*$/) - 1) : "" }
         # A path without `.` and `..`.
         function plain(path,    parts, n, i, out, depth, text) {
@@ -51,7 +51,10 @@ stage() {
             if ((path "/README.md") in pages) { sub(/\/$/, "", link); link = link "/README.md"; path = path "/README.md" }
             # What is README.md here is the index of its folder there.
             if (path in pages) { sub(/README\.md$/, "index.md", link); return link anchor }
-            if (path ~ /\.svg$/) return link anchor
+            if (path ~ /\.(svg|png|jpg)$/ && is_there(path)) {
+                system("mkdir -p \"" book "/" dir(path) "\" && cp \"" path "\" \"" book "/" path "\"")
+                return link anchor
+            }
             if (!is_there(path)) { print page ": " link " leads nowhere" > "/dev/stderr"; bad = 1 }
             return repository "/blob/HEAD/" path anchor
         }
@@ -79,7 +82,6 @@ while read -r page; do
     mkdir -p "$book/$(dirname "$page")"
     stage "$page"
 done < "$book/pages"
-cp docs/*.svg "$book/docs/"
 rm "$book/pages"
 
 if [ "${1:-}" = serve ]; then
