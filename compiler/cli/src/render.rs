@@ -19,6 +19,7 @@ pub(crate) mod sarif;
 pub(crate) mod services;
 pub(crate) mod serving;
 pub(crate) mod simulation;
+pub(crate) mod svg;
 pub(crate) mod symbols;
 pub(crate) mod table;
 pub(crate) mod top;

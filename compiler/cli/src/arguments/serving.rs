@@ -106,7 +106,7 @@ answered, and its latency counts from that time. The same seed gives the same ar
 Examples:
   entc bench --duration 60s --seed 1
   entc bench plan.json --service classify --load 50%
-  entc bench --format json > measured.json")]
+  entc bench --format json --svg measured.svg > measured.json")]
 pub(crate) struct Bench {
     /// The plan or spec that is served; the one that is applied when not given.
     #[arg(value_name = "plan.json|FILE")]
@@ -147,6 +147,9 @@ pub(crate) struct Bench {
     /// How to report.
     #[arg(long, value_enum, default_value = "human")]
     pub(crate) format: Format,
+    /// Write a picture of each service's latency beside its promise.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     /// Exit with 2 when a request failed or a promise was broken.
     #[arg(long)]
     pub(crate) detailed_exitcode: bool,

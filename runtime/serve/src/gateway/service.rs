@@ -223,11 +223,11 @@ pub(crate) async fn infer(
     let deadline = request.timeout.and_then(|timeout| arrived.checked_add(timeout));
     let request = Arc::new(request);
     let limits = (&front.options.limits, &front.options.shedding);
-    let mut is_alone = false;
+    let (mut is_alone, mut was_taken) = (false, false);
     let mut died: Option<Arc<Replica>> = None;
     loop {
         let (reply, answer) = oneshot::channel();
-        let queued = Queued { request: Arc::clone(&request), is_alone, deadline, reply };
+        let queued = Queued { request: Arc::clone(&request), is_alone, was_taken, deadline, reply };
         let (replica, ticket) = match service.admit(queued, rows, arrived, died.as_ref(), limits) {
             Ok(place) => place,
             Err(Some(refusal)) => return Err(refusal),
@@ -237,6 +237,7 @@ pub(crate) async fn infer(
                 continue;
             }
         };
+        was_taken = true;
         let mut line = InLine { replica: &replica, ticket: Some(ticket) };
         let reply = answer.await;
         line.ticket = None;
