@@ -171,6 +171,10 @@ impl Replica {
         if state.queue.len() >= limit {
             return Err((NotTaken::Full(state.queue.len()), queued));
         }
+        if queued.was_taken {
+            // It was kept waiting elsewhere, and makes others wait here.
+            state.pardon = now.checked_add(PARDON);
+        }
         let is_pardoned =
             queued.was_taken || state.is_resting || state.pardon.is_some_and(|until| now < until);
         let mut allowed = if is_pardoned { Duration::MAX } else { allowed(state.standing) };
