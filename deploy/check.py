@@ -98,7 +98,11 @@ class Prometheus:
         config = (folder / "scrape.yaml").read_text().replace("entc-rules.plain.yaml", "fast.yaml")
         config = config.replace("127.0.0.1:8002", target)
         (folder / "prometheus.yaml").write_text(re.sub(r"_interval: \w+", "_interval: 1s", config))
-        words = [f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/tsdb", f"--web.listen-address={self.at}"]
+        words = [
+            f"--config.file={folder}/prometheus.yaml",
+            f"--storage.tsdb.path={folder}/tsdb",
+            f"--web.listen-address={self.at}",
+        ]
         with (folder / "prometheus.log").open("wb") as log:
             self.process = subprocess.Popen(["prometheus", *words], stdout=log, stderr=log)
         until("Prometheus", lambda: get(f"http://{self.at}/-/ready"))
@@ -110,7 +114,9 @@ class Prometheus:
 
     def query(self, expression):
         """The numbers that a query finds now."""
-        answer = json.loads(get(f"http://{self.at}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"))
+        answer = json.loads(
+            get(f"http://{self.at}/api/v1/query?{urllib.parse.urlencode({'query': expression})}")
+        )
         return [float(series["value"][1]) for series in answer["data"]["result"]]
 
     def finds(self, expression):
@@ -195,8 +201,15 @@ def check(serving, prometheus, dashboard, tests):
     check_layout(dashboard)
     until("scrape of the gateway", lambda: prometheus.finds("entc_plan_info"))
     worker = serving.worker()
-    driver = subprocess.Popen([serving.entc, "bench", "--duration", "12s", *serving.machine], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until("request that is served", lambda: prometheus.finds('sum(rate(entc_model_requests_total{outcome="served"}[1m])) > 0'))
+    driver = subprocess.Popen(
+        [serving.entc, "bench", "--duration", "12s", *serving.machine],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until(
+        "request that is served",
+        lambda: prometheus.finds('sum(rate(entc_model_requests_total{outcome="served"}[1m])) > 0'),
+    )
     os.kill(worker, signal.SIGKILL)
     until("loss of the worker that was killed", lambda: prometheus.finds("sum(entc_worker_losses_total) > 0"))
     driver.wait()
@@ -216,13 +229,17 @@ def check(serving, prometheus, dashboard, tests):
         count += 1
     check_alerts(rules, tests)
     alerts = [rule["name"] for rule in rules if rule["type"] == "alerting"]
-    wrong = {alert for alert in alerts if prometheus.query(f'ALERTS{{alertname="{alert}", alertstate="firing"}}')}
+    wrong = {
+        alert for alert in alerts if prometheus.query(f'ALERTS{{alertname="{alert}", alertstate="firing"}}')
+    }
     if wrong:
         raise Fault(f"firing without a cause: {', '.join(wrong)}")
     serving.run("serve", "stop")
     down = 'ALERTS{alertname="EntcDown", instance="%s"}' % serving.metrics
     until("alert of the supervisor that was stopped", lambda: prometheus.query(down))
-    print(f"{count} queries of the dashboard and {len(rules) - len(alerts)} recording rules find numbers; {len(alerts)} alerts are evaluated")
+    print(
+        f"{count} queries of the dashboard and {len(rules) - len(alerts)} recording rules find numbers; {len(alerts)} alerts are evaluated"
+    )
 
 
 def main():

@@ -4,7 +4,9 @@ import bentoml
 import numpy as np
 
 
-@bentoml.service(workers=1, traffic={"timeout": 60, "max_concurrency": 256}, logging={"access": {"enabled": False}})
+@bentoml.service(
+    workers=1, traffic={"timeout": 60, "max_concurrency": 256}, logging={"access": {"enabled": False}}
+)
 class Null:
     """Numbers in, each doubled; bodies are BentoML's own."""
 

@@ -25,7 +25,9 @@ import servers
 
 def parse():
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["install", "run", "page", "soak", "added"])
     parser.add_argument("results", nargs="?", help="for `page`: what `run` wrote")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "serving-compared")
@@ -59,7 +61,11 @@ def chosen(arguments):
 
 def machine():
     """What it was measured on."""
-    model = [line.split(":", 1)[1].strip() for line in measuring.read("/proc/cpuinfo").splitlines() if "model name" in line]
+    model = [
+        line.split(":", 1)[1].strip()
+        for line in measuring.read("/proc/cpuinfo").splitlines()
+        if "model name" in line
+    ]
     return {
         "cpu": model[0] if model else platform.machine(),
         "cores": os.cpu_count(),
@@ -107,45 +113,47 @@ def line(found):
 def page(path):
     """The results as a page."""
     results = json.loads(Path(path).read_text())
-    print((Path(__file__).parent / "page.md").read_text().replace("RESULTS\n", tables(results)), end="")
+    print((Path(__file__).parent / "page.template").read_text().replace("RESULTS\n", tables(results)), end="")
 
 
 def tables(results):
     """Tables, one for each number of connections."""
-    runs, out = results["runs"], []
-    where = results["machine"]
-    cores = ", ".join(str(core) for core in results["measured_on"])
-    out.append(
+    where, cores = results["machine"], ", ".join(str(core) for core in results["measured_on"])
+    out = [
         f"Measured on {where['cpu']} ({where['cores']} cores in all; servers and client on cores {cores}), "
-        f"Linux {where['kernel']}, with {where['wrk']}; {results['seconds']} s a measurement.\n"
-    )
-    out.append("| server | version | what it does |\n|---|---|---|")
+        f"Linux {where['kernel']}, with {where['wrk']}; {results['seconds']} s a measurement.\n",
+        "| server | version | what it does |\n|---|---|---|",
+    ]
     for name, server in results["servers"].items():
         out.append(f"| `{name}` | {server['title']} {server['version']} | {server['does']} |")
-    for n in sorted({run["connections"] for run in runs}, reverse=True):
-        out.append(f"\n### {n} connections\n")
-        out.append("| server | requests/s (lowest–highest) | p50 (ms) | p99 (ms) | errors | CPU of the server (µs a request) | by others |")
+    for connections in sorted({run["connections"] for run in results["runs"]}, reverse=True):
+        out.append(f"\n### {connections} connections\n")
+        out.append(
+            "| server | requests/s (from–to) | p50 (ms) | p99 (ms) | errors | CPU (µs a request) | by others |"
+        )
         out.append("|---|---:|---:|---:|---:|---:|---:|")
-        rows = []
-        for name in results["servers"]:
-            mine = [run for run in runs if run["server"] == name and run["connections"] == n]
-            if not mine:
-                continue
-
-            def median(key):
-                return statistics.median(run[key] for run in mine)
-
-            rates = [run["requests_per_second"] for run in mine]
-            rows.append(
-                (
-                    -median("requests_per_second"),
-                    f"| `{name}` | {median('requests_per_second'):,.0f} ({min(rates):,.0f}–{max(rates):,.0f}) "
-                    f"| {median('p50_ms'):.2f} | {median('p99_ms'):.2f} | {sum(run['errors'] for run in mine)} "
-                    f"| {median('cpu_us_per_request'):.0f} | {max(run['others_busy'] for run in mine):.0%} |",
-                )
-            )
-        out.extend(row for _, row in sorted(rows))
+        by_server = {}
+        for run in results["runs"]:
+            if run["connections"] == connections:
+                by_server.setdefault(run["server"], []).append(run)
+        by_rate = sorted(by_server.items(), key=lambda one: -median(one[1], "requests_per_second"))
+        out.extend(table_row(name, runs) for name, runs in by_rate)
     return "\n".join(out) + "\n"
+
+
+def median(runs, key):
+    """Of one server's repetitions."""
+    return statistics.median(run[key] for run in runs)
+
+
+def table_row(name, runs):
+    """One server."""
+    rates = [run["requests_per_second"] for run in runs]
+    return (
+        f"| `{name}` | {median(runs, 'requests_per_second'):,.0f} ({min(rates):,.0f}–{max(rates):,.0f}) "
+        f"| {median(runs, 'p50_ms'):.2f} | {median(runs, 'p99_ms'):.2f} | {sum(run['errors'] for run in runs)} "
+        f"| {median(runs, 'cpu_us_per_request'):.0f} | {max(run['others_busy'] for run in runs):.0%} |"
+    )
 
 
 def soak(arguments):
@@ -157,14 +165,21 @@ def soak(arguments):
         running.check()
         saturated = measuring.measured(running, 64, 10, cores)["requests_per_second"]
         rate = 0.7 * saturated
-        print(f"{server.title}: {saturated:.0f} req/s at 64 connections; now {rate:.0f} req/s for {arguments.seconds} s")
+        print(
+            f"{server.title}: {saturated:.0f} req/s at 64 connections; now {rate:.0f} req/s for {arguments.seconds} s"
+        )
         found, memory = measuring.soaked(running, rate, arguments.seconds)
     # What a gateway takes at first, for connections and buffers, it takes once.
     later = [kib for second, kib in memory if second >= min(60, arguments.seconds / 4)]
     mean = statistics.mean(later)
-    print(f"sent {found['requests_per_second']:.0f} req/s, errors {found['errors']}, p99 {found['p99_ms']:.2f} ms")
+    print(
+        f"sent {found['requests_per_second']:.0f} req/s, errors {found['errors']}, p99 {found['p99_ms']:.2f} ms"
+    )
     print("memory of the gateway's process (MiB), by the second:")
-    print("  " + "  ".join(f"{second:.0f}: {kib / 1024:.2f}" for second, kib in memory[:: max(1, len(memory) // 20)]))
+    print(
+        "  "
+        + "  ".join(f"{second:.0f}: {kib / 1024:.2f}" for second, kib in memory[:: max(1, len(memory) // 20)])
+    )
     spread = max(max(later) - mean, mean - min(later)) / mean
     print(f"mean {mean / 1024:.2f} MiB, farthest from it {spread:.2%} (from the first minute on)")
     return 0 if spread <= 0.05 and found["errors"] == 0 else 1
@@ -182,8 +197,12 @@ def added(arguments):
         measuring.wrk(running, 64, 3)
         saturated = measuring.measured(running, 64, arguments.seconds, cores)["requests_per_second"]
         found = measuring.wrk(running, 64, arguments.seconds, rate=saturated / 2)
-        print(f"saturated {saturated:.0f} req/s; then {found['requests_per_second']:.0f} req/s over 64 connections:")
-        print(f"through the gateway: p50 {found['p50_ms']:.3f} ms, p99 {found['p99_ms']:.3f} ms, errors {found['errors']}")
+        print(
+            f"saturated {saturated:.0f} req/s; then {found['requests_per_second']:.0f} req/s over 64 connections:"
+        )
+        print(
+            f"through the gateway: p50 {found['p50_ms']:.3f} ms, p99 {found['p99_ms']:.3f} ms, errors {found['errors']}"
+        )
         print(f"  added: p50 {found['p50_ms'] - direct[0]:.3f} ms, p99 {found['p99_ms'] - direct[1]:.3f} ms")
 
 

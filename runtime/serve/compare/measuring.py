@@ -60,11 +60,21 @@ def wrk(running, connections, seconds, rate=None):
     """Sends the server's request as fast as it answers, or at a rate."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "request.lua"
-        text = f"wrk.method = 'POST'\nwrk.headers['Content-Type'] = 'application/json'\nwrk.body = [[{running.body}]]\n"
+        text = f"wrk.method = 'POST'\nwrk.headers['Content-Type'] = 'application/json'\nwrk.body = [==[{running.body}]==]\n"
         if rate:
             text += PACE.replace("GAP", repr(1e3 / rate))
         script.write_text(text + SUMMARY)
-        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "10s", "-s", str(script), running.url]
+        command = [
+            "wrk",
+            "-t1",
+            f"-c{connections}",
+            f"-d{seconds}s",
+            "--timeout",
+            "10s",
+            "-s",
+            str(script),
+            running.url,
+        ]
         said = subprocess.run(command, capture_output=True, text=True, check=True)
     last = said.stdout.strip().splitlines()[-1]
     if not last.startswith("{"):
@@ -146,7 +156,9 @@ def client_seconds():
 
 def memory_kib(pid):
     """Resident memory of one process."""
-    return next(int(line.split()[1]) for line in read(f"/proc/{pid}/status").splitlines() if line.startswith("VmRSS"))
+    return next(
+        int(line.split()[1]) for line in read(f"/proc/{pid}/status").splitlines() if line.startswith("VmRSS")
+    )
 
 
 def soaked(running, rate, seconds):

@@ -99,7 +99,13 @@ def main():
     connection.connect(arguments.socket)
     stream = connection.makefile("rb", buffering=1 << 16)
     executor = {"modelled": 0, "torch": 1}[arguments.executor]
-    hello = [varint(0), varint(1), text(arguments.service), text(arguments.replica), varint(int(arguments.epoch))]
+    hello = [
+        varint(0),
+        varint(1),
+        text(arguments.service),
+        text(arguments.replica),
+        varint(int(arguments.epoch)),
+    ]
     hello += [varint(int(arguments.process)), varint(executor), varint(os.getpid())]
     connection.sendall(frame(b"".join(hello)))
     message, _ = receive(stream)

@@ -27,11 +27,17 @@ class Null:
         """One request."""
         body = await request.json()
         data = (await self.predict(body["inputs"][0]["data"])).tolist()
-        return {"model_name": "null", "outputs": [{"name": "y", "datatype": "FP32", "shape": [1, 1], "data": data}]}
+        return {
+            "model_name": "null",
+            "outputs": [{"name": "y", "datatype": "FP32", "shape": [1, 1], "data": data}],
+        }
 
 
 if __name__ == "__main__":
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
-    serve.start(http_options={"host": "127.0.0.1", "port": int(sys.argv[1])}, logging_config={"enable_access_log": False})
+    serve.start(
+        http_options={"host": "127.0.0.1", "port": int(sys.argv[1])},
+        logging_config={"enable_access_log": False},
+    )
     serve.run(Null.bind(), name="null", route_prefix="/predict", logging_config={"enable_access_log": False})
     threading.Event().wait()

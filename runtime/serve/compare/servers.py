@@ -73,7 +73,9 @@ class Running:
         start = time.monotonic()
         while True:
             if self.process.poll() is not None:
-                sys.exit(f"{self.server.name} ended with {self.process.returncode}; its words are in {self.server.log}")
+                sys.exit(
+                    f"{self.server.name} ended with {self.process.returncode}; its words are in {self.server.log}"
+                )
             try:
                 return self.ask()
             except (urllib.error.URLError, OSError):
@@ -123,7 +125,9 @@ class Server:
         if self.venv is None:
             return ""
         code = f"import importlib.metadata as m; print(m.version('{self.package}'))"
-        return subprocess.run([self.venv / "bin" / "python", "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            [self.venv / "bin" / "python", "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     @contextlib.contextmanager
     def running(self, port, folder):
@@ -135,7 +139,13 @@ class Server:
             environment.update(self.prepare(port, folder))
         with self.log.open("wb") as log:
             process = subprocess.Popen(
-                self.command(port, folder), stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, cwd=HERE, start_new_session=True
+                self.command(port, folder),
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=environment,
+                cwd=HERE,
+                start_new_session=True,
             )
             running = Running(self, process, port, folder)
             try:
@@ -172,7 +182,16 @@ class Entc(Server):
     """entc's gateway, and one worker."""
 
     def __init__(self, name, does, entc, venv=None, expected=0.0):
-        super().__init__(name, "entc", does, venv, self.serve, path="/v2/models/null/infer", expected=expected, prepare=self.lay_out)
+        super().__init__(
+            name,
+            "entc",
+            does,
+            venv,
+            self.serve,
+            path="/v2/models/null/infer",
+            expected=expected,
+            prepare=self.lay_out,
+        )
         self.entc = entc
         self.counts = ("/metrics", "entc_batch_rows_total", "entc_batches_total")
 
@@ -186,8 +205,12 @@ class Entc(Server):
 
     def version(self):
         """Which version."""
-        said = subprocess.run([self.entc, "--version"], capture_output=True, text=True, check=True).stdout.split()
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False, cwd=HERE).stdout
+        said = subprocess.run(
+            [self.entc, "--version"], capture_output=True, text=True, check=True
+        ).stdout.split()
+        commit = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False, cwd=HERE
+        ).stdout
         return f"{said[-1]} ({commit.strip()})" if commit else said[-1]
 
     def lay_out(self, port, folder):
@@ -222,11 +245,25 @@ def all_servers(folder, entc):
         return folder / f"venv-{name}"
 
     def script(name):
-        return lambda port, _: [str(venv(name) / "bin" / "python"), str(HERE / f"{name}_server.py"), str(port)]
+        return lambda port, _: [
+            str(venv(name) / "bin" / "python"),
+            str(HERE / f"{name}_server.py"),
+            str(port),
+        ]
 
     def bento(port, _):
         bin_of = venv("bentoml") / "bin"
-        return [str(bin_of / "python"), "-m", "bentoml", "serve", "bentoml_server:Null", "--host", "127.0.0.1", "--port", str(port)]
+        return [
+            str(bin_of / "python"),
+            "-m",
+            "bentoml",
+            "serve",
+            "bentoml_server:Null",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+        ]
 
     own = entc.resolve()
     return [
@@ -292,14 +329,29 @@ def directly(entc, folder, calls=20_000):
         stream = connection.makefile("rb")
         wire.receive(stream)
         # Welcome: a model without artefact and signature, a batch of one that takes no time.
-        welcome = [wire.varint(0), wire.text("null"), b"\0\0", wire.varint(1), wire.varint(1), bytes(8), wire.varint(0)]
+        welcome = [
+            wire.varint(0),
+            wire.text("null"),
+            b"\0\0",
+            wire.varint(1),
+            wire.varint(1),
+            bytes(8),
+            wire.varint(0),
+        ]
         connection.sendall(wire.frame(b"".join(welcome)))
         wire.receive(stream)
         took = []
         for batch in range(calls):
             start = time.perf_counter()
             # Execute: its number, one row, one input [1, 1].
-            execute = [wire.varint(3), wire.varint(batch), b"\1\1", wire.text("x"), wire.varint(wire.FP32), bytes([2, 2, 2, 4])]
+            execute = [
+                wire.varint(3),
+                wire.varint(batch),
+                b"\1\1",
+                wire.text("x"),
+                wire.varint(wire.FP32),
+                bytes([2, 2, 2, 4]),
+            ]
             connection.sendall(wire.frame(b"".join(execute), bytes(4)))
             wire.receive(stream)
             took.append((time.perf_counter() - start) * 1e3)
