@@ -208,10 +208,7 @@ class Entc(Server):
         said = subprocess.run(
             [self.entc, "--version"], capture_output=True, text=True, check=True
         ).stdout.split()
-        commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False, cwd=HERE
-        ).stdout
-        return f"{said[-1]} ({commit.strip()})" if commit else said[-1]
+        return said[-1]
 
     def lay_out(self, port, folder):
         """A state folder with the deployment; a worker in Python is a program of the worker's name."""
