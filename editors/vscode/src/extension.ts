@@ -1,6 +1,7 @@
 // The extension: a language client, a view of the plan, a status bar item. What it cannot do without `entc` it says.
 
 import * as vscode from "vscode";
+import { watchForForeign } from "./foreign";
 import { Server } from "./server";
 import { PlanView } from "./planView";
 import { Status } from "./status";
@@ -33,6 +34,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     output,
     status,
     view,
+    watchForForeign(output),
     command("entc.plan", (uri) => planner.plan(uri)),
     command("entc.showPlan", (uri) => view.show(uri)),
     command("entc.restart", () => running.restart()),

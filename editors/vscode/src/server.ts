@@ -10,8 +10,8 @@ import {
   type Middleware,
   type StaticFeature,
 } from "vscode-languageclient/node";
-import { BEGINNING, contentOf } from "./content";
 import { find } from "./executable";
+import { isForeign } from "./foreign";
 import { asSummary, type Summary } from "./summary";
 
 /** Has one server, or none. */
@@ -19,8 +19,6 @@ export class Server {
   private client: Client | undefined;
   /** Starts and stops follow one another. */
   private queue: Promise<void> = Promise.resolve();
-  /** Files that end in `.ent` and are no specs: the server never sees them. */
-  private readonly foreign = new Set<string>();
 
   constructor(
     private readonly output: vscode.LogOutputChannel,
@@ -130,38 +128,30 @@ export class Server {
     await client?.dispose();
   }
 
-  /** Keeps XML and PDB files from the server, and gives them a language that suits them. */
+  /** Keeps XML and PDB files from the server. What a file is, is decided when it is opened. */
   private middleware(): Middleware {
+    const specs = new Set<string>();
     const key = (document: vscode.TextDocument) => document.uri.toString();
     return {
       didOpen: async (document, next) => {
-        const beginning = new vscode.Range(0, 0, 0, 0).with({ end: document.positionAt(BEGINNING) });
-        const content = contentOf(document.getText(beginning));
-        // A second opening is a person who chose the language `ent`: that stands.
-        if (content === "spec" || this.foreign.has(key(document))) {
-          this.foreign.delete(key(document));
-          return next(document);
+        if (!isForeign(document)) {
+          specs.add(key(document));
+          await next(document);
         }
-        this.foreign.add(key(document));
-        const wanted = content === "xml" ? "xml" : "pdb";
-        const languages = await vscode.languages.getLanguages();
-        const language = languages.includes(wanted) ? wanted : "plaintext";
-        this.output.info(`${document.uri.fsPath} is ${content}, no spec: shown as ${language}`);
-        await vscode.languages.setTextDocumentLanguage(document, language);
       },
       didChange: async (change, next) => {
-        if (!this.foreign.has(key(change.document))) {
-          return next(change);
+        if (specs.has(key(change.document))) {
+          await next(change);
         }
       },
       didSave: async (document, next) => {
-        if (!this.foreign.has(key(document))) {
-          return next(document);
+        if (specs.has(key(document))) {
+          await next(document);
         }
       },
       didClose: async (document, next) => {
-        if (!this.foreign.has(key(document))) {
-          return next(document);
+        if (specs.delete(key(document))) {
+          await next(document);
         }
       },
     };
