@@ -10,7 +10,8 @@ export function pageOf(report: string, isDark: boolean): string {
   const meta = `<meta http-equiv="Content-Security-Policy" content="${POLICY}">`;
   const head = /<head(?:\s[^>]*)?>/i.exec(report);
   const end = head ? head.index + head[0].length : (/<!doctype[^>]*>/i.exec(report)?.[0].length ?? 0);
-  return themed(report.slice(0, end) + meta + report.slice(end), isDark);
+  const scheme = `<style>:root{color-scheme:${isDark ? "dark" : "light"}}</style>`;
+  return themed(report.slice(0, end) + meta + scheme + report.slice(end), isDark);
 }
 
 /** A page that says what is wrong in place of a report. */

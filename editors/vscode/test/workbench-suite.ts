@@ -67,9 +67,9 @@ test("XML and PDB files are left to others", async () => {
 
 test("words have the colours of their meaning", async () => {
   await open("quickstart.ent");
+  const words = ["import", "performance", "300", "p99", "minimize"];
   const colours = await until("colours", async () => {
-    const words = ["import", "resnet50", "performance", "300", "req/s", "p99", "minimize"];
-    const found = await Promise.all(words.map((word) => ask("colour", { word })));
+    const found = (await ask("colours", { words })) as (string | null)[];
     return found.some((c) => c === null) ? undefined : found;
   });
   assert.ok(new Set(colours).size >= 4, `${colours}`);
@@ -84,6 +84,83 @@ test("the plan is made, and the status bar says its watts and gap", async () => 
   const shown = new RegExp(`entc ${summary.watts.toFixed(1)} W · gap`);
   await until("the status bar", async () => ((await ask("status")) as string[]).some((s) => shown.test(s)) || undefined);
   await ask("screenshot", { name: "vscode-plan" });
+});
+
+test("the report of the plan is shown, runs nothing, and follows the theme", async () => {
+  await open("quickstart.ent");
+  await vscode.commands.executeCommand("entc.showPlan", uriOf("quickstart.ent"));
+  type Page = { text: string; background: string; policy: string; script: boolean };
+  const shown = await until("the report", async () => {
+    const page = (await ask("webview")) as Page | null;
+    return page?.text.includes("classify") ? page : undefined;
+  });
+  assert.match(shown.text, /thumbnails/);
+  assert.match(shown.text, /W\b/);
+  assert.match(shown.policy, /^default-src 'none'/);
+  assert.doesNotMatch(shown.policy, /script-src/);
+  await ask("screenshot", { name: "vscode-report-dark" });
+  const workbench = vscode.workspace.getConfiguration("workbench");
+  await workbench.update("colorTheme", "Default Light Modern", vscode.ConfigurationTarget.Workspace);
+  await until("a light page", async () => {
+    const page = (await ask("webview")) as Page | null;
+    return (page && page.background !== shown.background) || undefined;
+  });
+  await ask("screenshot", { name: "vscode-report-light" });
+  await workbench.update("colorTheme", "Default Dark Modern", vscode.ConfigurationTarget.Workspace);
+  await vscode.commands.executeCommand("workbench.action.closeEditorsInOtherGroups");
+});
+
+test("the lens above a spec plans it", async () => {
+  const document = await open("quickstart.ent");
+  const lenses = await until("a lens", async () => {
+    const found = await vscode.commands.executeCommand<vscode.CodeLens[]>("vscode.executeCodeLensProvider", document.uri, 10);
+    return found.length > 0 ? found : undefined;
+  });
+  const command = lenses.find((l) => l.command?.command.startsWith("entc."))?.command;
+  assert.ok(command, JSON.stringify(lenses));
+  assert.ok(["entc.plan", "entc.showPlan"].includes(command.command), command.command);
+});
+
+test("what the server knows reaches the editor: hover, completion, symbols, layout, colours", async () => {
+  const document = await open("quickstart.ent");
+  const at = (word: string) => document.positionAt(document.getText().indexOf(word) + 1);
+  const run = <T>(command: string, ...args: unknown[]) => vscode.commands.executeCommand<T>(`vscode.${command}`, document.uri, ...args);
+  const symbols = await run<vscode.DocumentSymbol[]>("executeDocumentSymbolProvider");
+  assert.ok(symbols.some((s) => s.name.includes("classify")), JSON.stringify(symbols.map((s) => s.name)));
+  const hovers = await run<vscode.Hover[]>("executeHoverProvider", at("req/s"));
+  assert.ok(hovers.length > 0, "no hover");
+  const list = await run<vscode.CompletionList>("executeCompletionItemProvider", at("rate"));
+  assert.ok(list.items.length > 0, "no completion");
+  const places = await run<(vscode.Location | vscode.LocationLink)[]>("executeDefinitionProvider", at("resnet50, rate"));
+  assert.ok(places.length > 0, "no definition");
+  const legend = await run<vscode.SemanticTokensLegend>("provideDocumentSemanticTokensLegend");
+  assert.ok(legend.tokenTypes.includes("unit"), legend.tokenTypes.join());
+});
+
+test("a spec is laid out by the server", async () => {
+  const document = await open("quickstart.ent");
+  const before = document.getText();
+  const untidy = new vscode.WorkspaceEdit();
+  untidy.insert(document.uri, document.positionAt(before.indexOf(" = a100_80gb_pcie x 1")), "      ");
+  assert.ok(await vscode.workspace.applyEdit(untidy));
+  assert.notEqual(document.getText(), before);
+  await vscode.commands.executeCommand("editor.action.formatDocument");
+  await until("the canonical layout", () => (document.getText() === before ? true : undefined));
+});
+
+test("a fix is offered for a misspelt word, and mends it", async () => {
+  const document = await open("misspelt.ent");
+  const found = await until("the mistake", () => {
+    const all = vscode.languages.getDiagnostics(document.uri);
+    return all.find((d) => document.getText(d.range).includes("Kw"));
+  });
+  const actions = await vscode.commands.executeCommand<vscode.CodeAction[]>("vscode.executeCodeActionProvider", document.uri, found.range);
+  const fix = actions.find((a) => a.edit && a.title.includes("kW"));
+  assert.ok(fix?.edit, JSON.stringify(actions.map((a) => a.title)));
+  assert.ok(await vscode.workspace.applyEdit(fix.edit));
+  await until("no mistake", () => (document.getText().includes("1.2 kW") && vscode.languages.getDiagnostics(document.uri).length === 0 ? true : undefined));
+});
+  assert.ok(edits === undefined || Array.isArray(edits));
 });
 
 test("commands are there even when the server is restarted", async () => {

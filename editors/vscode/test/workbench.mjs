@@ -5,7 +5,7 @@
 // ENTC, CODE_SERVER (the folder of the npm package), CHROMIUM; optionally SCREENSHOTS, a folder.
 
 import { spawn } from "node:child_process";
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import http from "node:http";
 import os from "node:os";
 import path from "node:path";
@@ -34,6 +34,9 @@ async function lay() {
   await cp(path.join(root, "examples/infeasible/program.ent"), path.join(folder, "infeasible.ent"));
   const broken = "model bert { performance = 3 W }\n\nservice ask {\n  rate = 5 parsec\n}\n";
   await writeFile(path.join(folder, "broken.ent"), broken);
+  const quickstart = await readFile(path.join(folder, "quickstart.ent"), "utf8");
+  const misspelt = quickstart.replace("minimize energy", "minimize energy, limit power <= 1.2 Kw");
+  await writeFile(path.join(folder, "misspelt.ent"), misspelt);
   await writeFile(path.join(folder, "entities.ent"), "<!ENTITY nbsp \"&#160;\">\n<!ENTITY = rate 47 ms>\n");
   await writeFile(path.join(folder, "protein.ent"), "HEADER    HYDROLASE                               01-JAN-99   1ABC\nATOM      1  N   MET A   1\n");
   await mkdir(path.join(scratch, "bin"));
@@ -43,7 +46,6 @@ async function lay() {
     "entc.trace.server": "messages",
     "workbench.colorTheme": "Default Dark Modern",
     "workbench.startupEditor": "none",
-    "security.workspace.trust.enabled": false,
     "telemetry.telemetryLevel": "off",
     "extensions.autoCheckUpdates": false,
     "extensions.autoUpdate": false,
@@ -96,13 +98,13 @@ async function answerTo(page, asked, ended) {
     case "end":
       ended(asked);
       return null;
-    // The colour of a word on the screen, as the browser computes it.
-    case "colour":
-      return page.evaluate((word) => {
+    // The colours of words on the screen, as the browser computes them.
+    case "colours":
+      return page.evaluate((words) => {
         const spans = [...document.querySelectorAll(".view-line span span")];
-        const span = spans.find((s) => s.textContent.trim() === word);
-        return span ? getComputedStyle(span).color : null;
-      }, asked.word);
+        const coloured = (word) => spans.find((s) => s.textContent.split(/[^\w%/]+/).includes(word));
+        return words.map(coloured).map((span) => (span ? getComputedStyle(span).color : null));
+      }, asked.words);
     case "status":
       return page.evaluate(() => [...document.querySelectorAll(".statusbar-item")].map((i) => i.textContent.trim()));
     case "text":
