@@ -3,12 +3,12 @@
 use ent_plan::plan::Metric;
 
 /// A number with about four significant digits, without exponent where that stays short.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     digits(value, 4)
 }
 
 /// A number with this many significant digits; whole digits are never rounded away.
-pub(crate) fn digits(value: f64, significant: i32) -> String {
+pub fn digits(value: f64, significant: i32) -> String {
     if !value.is_finite() {
         return if value.is_nan() { "?".to_owned() } else { "infinite".to_owned() };
     }
@@ -26,12 +26,12 @@ pub(crate) fn digits(value: f64, significant: i32) -> String {
 }
 
 /// Milliseconds, as ms below 10 s and as s above.
-pub(crate) fn millis(ms: f64) -> String {
+pub fn millis(ms: f64) -> String {
     if ms.abs() < 10_000.0 { format!("{} ms", number(ms)) } else { format!("{} s", number(ms / 1e3)) }
 }
 
 /// Seconds of a horizon or a solve.
-pub(crate) fn seconds(s: f64) -> String {
+pub fn seconds(s: f64) -> String {
     if s < 120.0 {
         format!("{} s", number(s))
     } else if s < 3600.0 {
@@ -42,27 +42,27 @@ pub(crate) fn seconds(s: f64) -> String {
 }
 
 /// Watts.
-pub(crate) fn watts(w: f64) -> String {
+pub fn watts(w: f64) -> String {
     scaled(w, &[(1e6, "MW"), (1e4, "kW"), (0.0, "W")], 4)
 }
 
 /// Watts of one board or instance, without the unit: tenths are enough, and they line up.
-pub(crate) fn few_watts(w: f64) -> String {
+pub fn few_watts(w: f64) -> String {
     if w.is_finite() { format!("{w:.1}") } else { number(w) }
 }
 
 /// Joules.
-pub(crate) fn joules(j: f64, significant: i32) -> String {
+pub fn joules(j: f64, significant: i32) -> String {
     scaled(j, &[(1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ"), (0.0, "J")], significant)
 }
 
 /// Grams of CO2.
-pub(crate) fn grams(g: f64, significant: i32) -> String {
+pub fn grams(g: f64, significant: i32) -> String {
     scaled(g, &[(1e6, "tCO2"), (1e3, "kgCO2"), (0.0, "gCO2")], significant)
 }
 
 /// A fraction as per cent.
-pub(crate) fn percent(fraction: f64) -> String {
+pub fn percent(fraction: f64) -> String {
     let value = fraction * 100.0;
     if value != 0.0 && value.abs() < 0.01 {
         "under 0.01 %".to_owned()
@@ -72,7 +72,7 @@ pub(crate) fn percent(fraction: f64) -> String {
 }
 
 /// The value of a metric in its unit.
-pub(crate) fn metric(metric: Metric, value: f64) -> String {
+pub fn metric(metric: Metric, value: f64) -> String {
     match metric {
         Metric::Power => scaled(value, &[(1e6, "MW"), (1e4, "kW"), (0.0, "W")], 6),
         Metric::Energy => joules(value, 6),
