@@ -234,7 +234,10 @@ pub(crate) fn batch(instance: &Instance) -> String {
 
 /// `43 % busy`.
 pub(crate) fn busy(instances: &[&Instance]) -> String {
-    format!("{} busy", range(instances.iter().map(|i| i.utilisation), percent))
+    let shares = range(instances.iter().map(|i| i.utilisation), |share| {
+        percent(share).trim_end_matches(" %").to_owned()
+    });
+    format!("{shares} % busy")
 }
 
 /// How a board is shared, in a word.

@@ -137,11 +137,7 @@ pub(crate) fn axes<'a, 'b>(
 where
     'b: 'a,
 {
-    area.draw(&Text::new(
-        plain(y_title).into_owned(),
-        (4, 4),
-        letters(FAINT.rgb(), HPos::Left, VPos::Top),
-    ))?;
+    area.draw(&Text::new(plain(y_title).into_owned(), (4, 4), letters(FAINT.rgb(), HPos::Left, VPos::Top)))?;
     let mut chart = ChartBuilder::on(area)
         .margin_top(28)
         .margin_right(18)

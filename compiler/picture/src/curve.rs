@@ -52,18 +52,16 @@ pub(crate) fn draw(id: &str, curve: &Curve, index: usize) -> Result<Drawing, Dra
             curve.points.iter().map(|p| p.dynamic_power_w * (1.0 + curve.power_error)).fold(1.0, f64::max);
         let (least, last) = (curve.points.first().map_or(0.0, clock), curve.points.last().map_or(1.0, clock));
         let margin = (last - least).max(10.0) * 0.05;
-        let labels = Labels {
-            x: "SM clock (MHz)",
-            write_x: &|v| format!("{v:.0}"),
-            write_y: &|v| number(*v),
-            n_x: 5,
-        };
+        let labels =
+            Labels { x: "SM clock (MHz)", write_x: &|v| format!("{v:.0}"), write_y: &|v| number(*v), n_x: 5 };
         let x = least - margin..last + margin;
         let mut chart = axes(area, "dynamic watts, always busy", &labels, x, 0.0..most * 1.12)?;
         let color = service(index).rgb();
         if curve.power_error > 0.0 {
             let edge = |sign: f64| {
-                move |p: &CurvePoint| (f64::from(p.clock.0), p.dynamic_power_w * (1.0 + sign * curve.power_error))
+                move |p: &CurvePoint| {
+                    (f64::from(p.clock.0), p.dynamic_power_w * (1.0 + sign * curve.power_error))
+                }
             };
             let ring: Vec<(f64, f64)> =
                 curve.points.iter().map(edge(1.0)).chain(curve.points.iter().rev().map(edge(-1.0))).collect();
@@ -88,7 +86,8 @@ pub(crate) fn draw(id: &str, curve: &Curve, index: usize) -> Result<Drawing, Dra
             // Above the curve on the right, below it on the left, where the curve is not.
             let dy = if is_right { -16 } else { 14 };
             let style = letters(INK.rgb(), h, VPos::Center);
-            chart.draw_series(std::iter::once(EmptyElement::at(place) + Text::new(words, (dx, dy), style)))?;
+            chart
+                .draw_series(std::iter::once(EmptyElement::at(place) + Text::new(words, (dx, dy), style)))?;
         }
         Ok(())
     })

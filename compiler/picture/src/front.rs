@@ -130,7 +130,8 @@ pub(crate) fn draw(front: &Front, id: &str) -> Result<Drawing, DrawError> {
         .iter()
         .map(|p| format!("{} at {}, {}", front.y.shown(p.y), front.x.shown(p.x), p.proof()))
         .collect();
-    let description = if told.is_empty() { "No plan was found.".to_owned() } else { format!("{}.", told.join("; ")) };
+    let description =
+        if told.is_empty() { "No plan was found.".to_owned() } else { format!("{}.", told.join("; ")) };
     paint(id, HEIGHT, title, description, |area| {
         let points: Vec<(f64, f64, f64)> = front
             .points

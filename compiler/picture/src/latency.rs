@@ -104,7 +104,10 @@ fn scale(area: &Area<'_>, longest: f64, bottom: i32) -> Painted {
     for (share, words, is_promise) in [(0.5, "50 %", false), (1.0, "promise", true)] {
         let x = place(share, longest);
         let (line, letter) = if is_promise { (INK.rgb(), INK.rgb()) } else { (GRID.rgb(), FAINT.rgb()) };
-        area.draw(&PathElement::new(vec![(x, ABOVE - 4), (x, bottom)], line.stroke_width(if is_promise { 2 } else { 1 })))?;
+        area.draw(&PathElement::new(
+            vec![(x, ABOVE - 4), (x, bottom)],
+            line.stroke_width(if is_promise { 2 } else { 1 }),
+        ))?;
         area.draw(&Text::new(words, (x, ABOVE - 8), letters(letter, HPos::Center, VPos::Bottom)))?;
     }
     Ok(())
@@ -115,19 +118,20 @@ fn row(area: &Area<'_>, kept: &Kept<'_>, y: i32, longest: f64) -> Painted {
     let is_broken = share > 1.0;
     let words = words(kept.service);
     let words_width = words.chars().count() as f64 * 7.2;
-    let name = cut(&kept.service.name, f64::from(WIDTH) - words_width - 24.0, 13.0);
+    let name = cut(&kept.service.name, f64::from(place(1.0, longest)) - words_width - 24.0, 13.0);
     let style = |color| letters(color, HPos::Left, VPos::Center);
     area.draw(&Text::new(name, (LEFT, y + 11), style(INK.rgb())))?;
-    #[expect(clippy::cast_possible_wrap, reason = "the width is a small constant")]
-    let right = WIDTH as i32 - RIGHT;
+    // Left of the line of the promise, which stays free.
+    let right = place(1.0, longest) - 8;
     let color = if is_broken { BAD.rgb() } else { FAINT.rgb() };
-    area.draw(&Text::new(words, (right - 34, y + 11), letters(color, HPos::Right, VPos::Center)))?;
+    area.draw(&Text::new(words, (right, y + 11), letters(color, HPos::Right, VPos::Center)))?;
     let (top, bottom) = (y + 22, y + 36);
     let shade = if is_broken { BAD } else { service(kept.index) };
     let end = place(share, longest);
     area.draw(&Rectangle::new([(LEFT, top), (end, bottom)], shade.rgb().filled()))?;
     if kept.band > 0.0 {
-        let (low, high) = (place(share * (1.0 - kept.band), longest), place(share * (1.0 + kept.band), longest));
+        let (low, high) =
+            (place(share * (1.0 - kept.band), longest), place(share * (1.0 + kept.band), longest));
         let (middle, ink) = (y + 29, INK.rgb().stroke_width(2));
         area.draw(&PathElement::new(vec![(low, middle), (high, middle)], ink))?;
         for x in [low, high] {

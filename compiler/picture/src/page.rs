@@ -38,7 +38,7 @@ pub fn plan_page(plan: &Plan, findings: &Findings) -> Result<String, DrawError> 
     sections.push(ground::identity(plan));
     let sections: Vec<Section> = sections.into_iter().flatten().collect();
     let header = html! {
-        h1 { (title) }
+        h1 { (breakable(&title)) }
         p class={ "status " (status_class(plan.status)) } { (status_words(plan)) }
         p class="lead" { (value_words(plan)) }
         (tiles(plan))
@@ -53,7 +53,7 @@ pub fn plan_page(plan: &Plan, findings: &Findings) -> Result<String, DrawError> 
 pub fn front_page(program: &str, front: &Front, entc_version: &str) -> Result<String, DrawError> {
     let title = format!("{} against {}: {}", front.y.word(), front.x.word(), plain(program));
     let header = html! {
-        h1 { (title) }
+        h1 { (breakable(&title)) }
         p class="lead" { "Each point is a plan; better is further down and further left." }
     };
     let section = Section {
@@ -131,7 +131,12 @@ fn table(caption: &str, head: &[&str], rows: &[Vec<Markup>]) -> Markup {
                     @for row in rows {
                         tr {
                             @for (n, cell) in row.iter().enumerate() {
-                                @if n == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+                                @if n == 0 {
+                                    th scope="row" { (cell) }
+                                } @else {
+                                    // Sentences may break, numbers not.
+                                    td class=[(cell.0.len() > MOST_NUMBER).then_some("words")] { (cell) }
+                                }
                             }
                         }
                     }
@@ -141,9 +146,17 @@ fn table(caption: &str, head: &[&str], rows: &[Vec<Markup>]) -> Markup {
     }
 }
 
+/// A cell with more than this is a sentence.
+const MOST_NUMBER: usize = 34;
+
 /// A cell of plain text, which is escaped.
 fn cell(text: impl AsRef<str>) -> Markup {
     html! { (plain(text.as_ref())) }
+}
+
+/// Text that may break after each slash.
+fn breakable(text: &str) -> Markup {
+    html! { @for part in text.split_inclusive('/') { (plain(part)) wbr; } }
 }
 
 /// A service's name with the mark of its colour.
@@ -152,7 +165,7 @@ fn named(name: &str, index: Option<usize>, class: &str) -> Markup {
         || format!("swatch {class}"),
         |index| format!("swatch c{}", index % crate::palette::SERVICES.len()),
     );
-    html! { span class=(color) aria-hidden="true" {} (plain(name)) }
+    html! { span class="named" { span class=(color) aria-hidden="true" {} span { (plain(name)) } } }
 }
 
 fn status_class(status: Status) -> &'static str {
@@ -206,35 +219,39 @@ fn tiles(plan: &Plan) -> Markup {
     }
     let metrics = &plan.metrics;
     let causes = crate::watts::causes(plan);
-    let with_band = |value: Option<f64>, band: f64| match value {
-        Some(value) if band > 0.0 => format!("{} ± {} W", watts(value).trim_end_matches(" W"), few_watts(band)),
-        Some(value) => watts(value),
-        None => "unknown".to_owned(),
-    };
-    let mean_band = causes.iter().map(|c| c.mean_band).sum();
-    let busy_band = causes.iter().map(|c| c.busy_band).sum();
+    let mean_band: f64 = causes.iter().map(|c| c.mean_band).sum();
+    let busy_band: f64 = causes.iter().map(|c| c.busy_band).sum();
     let n_kept = plan
         .services
         .iter()
         .filter(|s| s.predicted_latency_ms.is_some_and(|ms| ms <= s.promised_latency_ms))
         .count();
     let n_unused: u32 = plan.unused.iter().map(|u| u.count).fold(0, u32::saturating_add);
+    let known = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), watts);
+    let n_boards = metrics.gpus.saturating_add(n_unused);
     let mut tiles = vec![
-        ("mean power", "predicted, at the offered load", with_band(metrics.mean_power_w, mean_band)),
-        ("power", "predicted, everything busy", with_band(metrics.power_w, busy_band)),
-        ("boards", "used, of those there are", format!("{} of {}", metrics.gpus, metrics.gpus.saturating_add(n_unused))),
-        ("promises", "kept, as predicted", format!("{n_kept} of {}", plan.services.len())),
+        ("mean power", "predicted, at the offered load", known(metrics.mean_power_w), mean_band),
+        ("power", "predicted, everything busy", known(metrics.power_w), busy_band),
+        ("boards", "used, of those there are", format!("{} of {n_boards}", metrics.gpus), 0.0),
+        ("promises", "kept, as predicted", format!("{n_kept} of {}", plan.services.len()), 0.0),
     ];
     if let Some(grams) = metrics.carbon_g_per_hour {
-        tiles.push(("carbon", "an hour, predicted", crate::quantity::grams(grams, 4)));
+        tiles.push(("carbon", "an hour, predicted", crate::quantity::grams(grams, 4), 0.0));
     }
     if let Some(cost) = metrics.cost_per_hour {
-        tiles.push(("cost", "an hour", format!("{} USD", crate::quantity::number(cost))));
+        tiles.push(("cost", "an hour", format!("{} USD", crate::quantity::number(cost)), 0.0));
     }
     html! {
         dl class="tiles" {
-            @for (name, kind, value) in tiles {
-                div { dt { (name) } dd { strong { (value) } small { (kind) } } }
+            @for (name, kind, value, band) in tiles {
+                div {
+                    dt { (name) }
+                    dd {
+                        strong { (value) }
+                        @if band > 0.0 { " " span class="band" { "± " (few_watts(band)) " W" } }
+                        small { (kind) }
+                    }
+                }
             }
         }
     }

@@ -38,7 +38,7 @@ pub(crate) const BAD: Shade = shade(0xCF_22_2E, 0xFF_7B_72);
 pub(crate) const GOOD: Shade = shade(0x1A_7F_37, 0x3F_B9_50);
 
 /// Services, in the order of the program; then again from the start. Names always stand beside them.
-pub(crate) const SERVICES: [Shade; 8] = [
+pub(crate) const SERVICES: [Shade; 12] = [
     shade(0x00_72_B2, 0x58_A6_FF),
     shade(0xC2_41_0C, 0xFF_9D_5C),
     shade(0x00_7A_5E, 0x3F_D6_A5),
@@ -47,6 +47,10 @@ pub(crate) const SERVICES: [Shade; 8] = [
     shade(0x0E_74_90, 0x56_D4_DD),
     shade(0x6D_4B_C3, 0xB3_92_F0),
     shade(0x6B_5B_4B, 0xC9_B8_A6),
+    shade(0x4D_7C_0F, 0xA3_D6_5C),
+    shade(0x1E_3A_8A, 0x8F_A8_FF),
+    shade(0x7F_1D_4F, 0xFF_B0_D0),
+    shade(0x7C_2D_12, 0xE8_A8_7C),
 ];
 
 /// The colour of the service with this index.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A letter is at most about this wide, as a share of the size of the font; wide ones twice.
-const WIDTH: f64 = 0.6;
+const WIDTH: f64 = 0.56;
 
 /// The text with what XML 1.0 cannot hold replaced, and with nothing that turns the direction of what
 /// follows: a name must not change how its neighbours read.
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn long_names_are_cut_by_their_width() {
         assert_eq!(cut("abc", 100.0, 10.0), "abc");
-        assert_eq!(cut("abcdefghij", 30.0, 10.0), "abcd…");
-        assert_eq!(cut("図図図図図", 30.0, 10.0), "図図…");
+        assert_eq!(cut("abcdefghij", 28.5, 10.0), "abcd…");
+        assert_eq!(cut("図図図図図", 28.5, 10.0), "図図…");
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn causes(plan: &Plan) -> Vec<Cause> {
     if !plan.gpus.is_empty() {
         let base: Option<f64> = plan.gpus.iter().map(|gpu| gpu.base_power_w).sum();
         all.push(Cause {
-            name: "base power of used boards".to_owned(),
+            name: "base power".to_owned(),
             shade: FAINT,
             service: None,
             mean_w: base,
@@ -63,7 +63,8 @@ pub(crate) fn causes(plan: &Plan) -> Vec<Cause> {
     }
     for (index, asked) in plan.services.iter().enumerate() {
         let Some(instances) = of.get(asked.name.as_str()) else { continue };
-        let sum = |value: fn(&Instance) -> Option<f64>| instances.iter().map(|i| value(i)).sum::<Option<f64>>();
+        let sum =
+            |value: fn(&Instance) -> Option<f64>| instances.iter().map(|i| value(i)).sum::<Option<f64>>();
         let band = |value: fn(&Instance) -> Option<f64>| {
             instances.iter().map(|i| i.power_error * value(i).unwrap_or(0.0)).sum::<f64>()
         };
@@ -75,7 +76,7 @@ pub(crate) fn causes(plan: &Plan) -> Vec<Cause> {
             mean_band: band(|i| i.mean_dynamic_power_w),
             busy_w: sum(|i| i.dynamic_power_w),
             busy_band: band(|i| i.dynamic_power_w),
-            known: format!("attributed; {}", dynamic_known(instances)),
+            known: format!("attributed, {}", dynamic_known(instances)),
         });
     }
     all
@@ -89,8 +90,8 @@ fn base_known(plan: &Plan, ids: BTreeSet<&str>) -> String {
         .filter(|board| ids.contains(board.id.as_str()))
         .map(|board| match board.base_power.as_ref().map(|base| base.confidence) {
             _ if board.is_illustration => "invented",
-            Some(Confidence::Captured) => "measured on a board of this kind",
-            Some(Confidence::InferredSameDie) => "inferred from a sibling board",
+            Some(Confidence::Captured) => "measured",
+            Some(Confidence::InferredSameDie) => "inferred",
             Some(Confidence::Unverified) => "unverified",
             Some(Confidence::User) => "given by the spec",
             Some(Confidence::Illustration) => "invented",
@@ -105,9 +106,9 @@ fn dynamic_known(instances: &[&Instance]) -> String {
     let words: BTreeSet<&str> = instances
         .iter()
         .map(|i| match i.source.as_str() {
-            "table" => "from measured rows",
-            "fitted" => "predicted by a fitted model",
-            "extrapolated" => "predicted beyond what was measured",
+            "table" => "measured rows",
+            "fitted" => "predicted",
+            "extrapolated" => "extrapolated",
             _ => "predicted",
         })
         .collect();
@@ -137,7 +138,9 @@ pub(crate) fn draw(plan: &Plan) -> Option<Result<Drawing, DrawError>> {
         told.join("; ")
     );
     Some(paint("watts", HEIGHT, "Watts by cause".to_owned(), description, |area| {
-        bar(area, 8, &format!("at the offered load: {} predicted", shown(mean)), &causes, longest, |c| c.mean_w)?;
+        bar(area, 8, &format!("at the offered load: {} predicted", shown(mean)), &causes, longest, |c| {
+            c.mean_w
+        })?;
         bar(area, 88, &format!("everything busy: {} predicted", shown(busy)), &causes, longest, |c| c.busy_w)
     }))
 }
@@ -193,7 +196,7 @@ mod tests {
         plan.metrics = ent_plan::plan::Metrics::of(&plan.gpus, &plan.unused, &plan.accounting);
         let causes = causes(&plan);
         let names: Vec<&str> = causes.iter().map(|c| c.name.as_str()).collect();
-        assert_eq!(names, ["base power of used boards", "idle boards", "classify", "search"]);
+        assert_eq!(names, ["base power", "idle boards", "classify", "search"]);
         let mean: f64 = causes.iter().map(|c| c.mean_w.unwrap()).sum();
         let busy: f64 = causes.iter().map(|c| c.busy_w.unwrap()).sum();
         assert!((mean - plan.metrics.mean_power_w.unwrap()).abs() < 1e-9);

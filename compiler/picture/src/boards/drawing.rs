@@ -73,14 +73,7 @@ fn axis(kind: &Kind<'_>) -> &'static str {
     }
 }
 
-fn instance(
-    y: f64,
-    height: f64,
-    size: u32,
-    instances: &[&Instance],
-    kind: &Kind<'_>,
-    plan: &Plan,
-) -> Markup {
+fn instance(y: f64, height: f64, size: u32, instances: &[&Instance], kind: &Kind<'_>, plan: &Plan) -> Markup {
     let Some(first) = instances.first() else { return html! {} };
     let index = plan.services.iter().position(|s| s.name == first.service).unwrap_or(0);
     let color = service(index).hex();
@@ -102,6 +95,8 @@ fn instance(
             rect class="slice" x="0" y=(at(top)) width=(WIDTH) height=(at(inner)) rx="4" fill=(color)
                 fill-opacity=(TINT) {}
             rect x="0" y=(at(top)) width="5" height=(at(inner)) rx="2" fill=(color) {}
+            rect class="busy" x="5" y=(at(top + inner - 3.0)) width=(at((f64::from(WIDTH) - 5.0) * utilisation(instances)))
+                height="3" fill=(color) fill-opacity="0.6" {}
             @for n in 0..n_compute {
                 rect class="compute" x=(at(f64::from(WIDTH) - 8.0 - squares_width + STEP * f64::from(n)))
                     y=(at(first_line - SQUARE)) width=(at(SQUARE)) height=(at(SQUARE)) rx="1.5" fill=(color) {}
@@ -114,6 +109,12 @@ fn instance(
             }
         }
     }
+}
+
+/// How busy what is at this position is, the mean of several boards.
+fn utilisation(instances: &[&Instance]) -> f64 {
+    let sum: f64 = instances.iter().map(|i| i.utilisation.clamp(0.0, 1.0)).sum();
+    sum / instances.len().max(1) as f64
 }
 
 /// As many lines as there is room for, the most important first; whether a line is strong.

@@ -27,7 +27,8 @@ pub(crate) fn sheet(plan: &Plan) -> String {
         .take(MOST_DRAWN)
         .enumerate()
         .map(|(n, kind)| {
-            let times = if kind.gpus.len() > 1 { format!(" (× {})", kind.gpus.len()) } else { String::new() };
+            let times =
+                if kind.gpus.len() > 1 { format!(" (× {})", kind.gpus.len()) } else { String::new() };
             let lines = vec![
                 format!("{}{times}", kind.name()),
                 kind.facts(),

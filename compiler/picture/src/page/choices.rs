@@ -171,8 +171,11 @@ fn row(front: &Front, point: &FrontPoint) -> Vec<Markup> {
     if ![front.x, front.y].contains(&Axis::Metric(Metric::Gpus)) {
         row.push(cell(point.gpus.to_string()));
     }
-    row.push(cell(point.mean_power_w.map_or_else(|| "unknown".to_owned(), |w| {
-        if w < 1e4 { format!("{} W", few_watts(w)) } else { watts(w) }
-    })));
+    row.push(cell(point.mean_power_w.map_or_else(
+        || "unknown".to_owned(),
+        |w| {
+            if w < 1e4 { format!("{} W", few_watts(w)) } else { watts(w) }
+        },
+    )));
     row
 }

@@ -68,7 +68,10 @@ pub(super) fn assumptions(plan: &Plan) -> Option<Section> {
 pub(super) fn identity(plan: &Plan) -> Option<Section> {
     let mut facts: Vec<(String, String)> = vec![
         ("program".to_owned(), plan.program.clone()),
-        ("checksum".to_owned(), plan.checksum.clone().unwrap_or_else(|| "none: the plan is not sealed".to_owned())),
+        (
+            "checksum".to_owned(),
+            plan.checksum.clone().unwrap_or_else(|| "none: the plan is not sealed".to_owned()),
+        ),
         ("plan format".to_owned(), plan.format_version.clone()),
         ("made by".to_owned(), format!("entc {}, planner {}", plan.entc_version, plan.planner)),
     ];
@@ -111,7 +114,12 @@ pub(super) fn identity(plan: &Plan) -> Option<Section> {
         let kind = if machine.is_simulated { "simulated, " } else { "" };
         facts.push((
             "machine".to_owned(),
-            format!("{} ({kind}driver {}, {} GPUs)", machine.node, machine.driver_version, machine.gpus.len()),
+            format!(
+                "{} ({kind}driver {}, {} GPUs)",
+                machine.node,
+                machine.driver_version,
+                machine.gpus.len()
+            ),
         ));
     }
     let body = html! {

@@ -22,6 +22,7 @@ pub(super) fn boards(plan: &Plan) -> Option<Section> {
     let body = html! {
         p class="note" {
             "Heights are memory slices (or shares of the threads), squares are compute slices, dashed is free. "
+            "The line at the foot of a slice is how busy it is. "
             "Boards that are cut and used alike are drawn once. Watts are predicted."
         }
         @if n_left_out > 0 {
@@ -41,8 +42,7 @@ pub(super) fn boards(plan: &Plan) -> Option<Section> {
 
 fn heading(kind: &Kind<'_>) -> Markup {
     let slices = kind.compute().map(|(all, used)| format!("{used} of {all} compute slices"));
-    let free: u32 =
-        kind.stretches().iter().filter(|s| s.content == Content::Free).map(|s| s.size).sum();
+    let free: u32 = kind.stretches().iter().filter(|s| s.content == Content::Free).map(|s| s.size).sum();
     let units = kind.units();
     let uuid = kind.first().filter(|_| kind.gpus.len() == 1).and_then(|gpu| gpu.uuid.as_deref());
     html! {
@@ -105,7 +105,15 @@ pub(super) fn slices(plan: &Plan) -> Option<Section> {
     let n_left_out = rows.len().saturating_sub(MOST_ROWS);
     rows.truncate(MOST_ROWS);
     let head = [
-        "board", "slice", "start", "service", "batch", "clock", "load", "latency", "mean (attributed)",
+        "board",
+        "slice",
+        "start",
+        "service",
+        "batch",
+        "clock",
+        "load",
+        "latency",
+        "mean (attributed)",
         "busy (attributed)",
     ];
     let body = html! {

@@ -3,7 +3,7 @@
 use super::{Section, cell, figure, named, table};
 use crate::chart::DrawError;
 use crate::latency;
-use crate::quantity::{few_watts, number, percent, watts as shown};
+use crate::quantity::{few_watts, number, percent};
 use crate::watts::{Cause, causes, draw};
 use ent_plan::plan::{LatencyRule, Plan};
 use maud::{Markup, html};
@@ -29,7 +29,8 @@ pub(super) fn watts(plan: &Plan) -> Result<Option<Section>, DrawError> {
     let body = html! {
         p class="note" {
             "A board's watts are its base power and the dynamic power attributed to each of its instances; "
-            "what one instance does to another is not counted."
+            "what one instance does to another is not counted. Predicted: by a model fitted to measurements; "
+            "extrapolated: beyond them."
         }
         div class="pair" {
             @if let Some(chart) = &chart {
@@ -71,7 +72,9 @@ pub(super) fn promises(plan: &Plan) -> Result<Option<Section>, DrawError> {
     }
     let chart = latency::draw(plan).transpose()?;
     let rule = match plan.latency_rule {
-        LatencyRule::Queueing => "Latency is what a client sees: waiting for a batch, queueing and execution.",
+        LatencyRule::Queueing => {
+            "Latency is what a client sees: waiting for a batch, queueing and execution."
+        }
         LatencyRule::Execution => {
             "Latency is the execution of a full batch only (the published papers' rule): waiting and queueing \
              are not in it."
@@ -89,7 +92,8 @@ pub(super) fn promises(plan: &Plan) -> Result<Option<Section>, DrawError> {
                 Some(share) if share * (1.0 + kept.band) > 1.0 => ("kept, within the band", "open"),
                 Some(_) => ("kept", "good"),
             };
-            let band = if kept.band > 0.0 { format!("± {}", percent(kept.band)) } else { "unknown".to_owned() };
+            let band =
+                if kept.band > 0.0 { format!("± {}", percent(kept.band)) } else { "unknown".to_owned() };
             vec![
                 named(&service.name, Some(kept.index), "none"),
                 cell(latency::words(service)),
@@ -103,8 +107,14 @@ pub(super) fn promises(plan: &Plan) -> Result<Option<Section>, DrawError> {
         })
         .collect();
     let head = [
-        "service", "predicted and promised", "of the promise", "band of times", "served (req/s)", "replicas",
-        "arrivals", "promise",
+        "service",
+        "predicted and promised",
+        "of the promise",
+        "band of times",
+        "served (req/s)",
+        "replicas",
+        "arrivals",
+        "promise",
     ];
     let n_left_out = all.len().saturating_sub(latency::MOST_DRAWN);
     let body = html! {
@@ -118,9 +128,6 @@ pub(super) fn promises(plan: &Plan) -> Result<Option<Section>, DrawError> {
             }))
         }
         (table("Promises, as predicted", &head, &rows))
-        @if let Some(watts) = plan.metrics.mean_power_w {
-            p class="note" { "All of it at " (shown(watts)) " mean, predicted." }
-        }
     };
     Ok(Some(Section { id: "promises", title: "Promises".to_owned(), body }))
 }

@@ -18,7 +18,10 @@ fn full() -> Findings {
         curves: Some(vec![curve()]),
         alternatives: Some(vec![Alternatives {
             service: "classify".to_owned(),
-            choices: vec![choice("on 1g.10gb", Answer::Impossible), choice("at 510 MHz", Answer::Proven(4e5))],
+            choices: vec![
+                choice("on 1g.10gb", Answer::Impossible),
+                choice("at 510 MHz", Answer::Proven(4e5)),
+            ],
         }]),
         fronts: Some(vec![front()]),
     }
@@ -74,7 +77,8 @@ fn headings_landmarks_and_names_are_there_for_those_who_listen() {
 fn areas_of_slices_are_their_memory_slices_and_squares_their_compute_slices() {
     let plan = sample::plan();
     let page = Html::parse_document(&plan_page(&plan, &Findings::default()).unwrap());
-    let number = |e: &scraper::ElementRef<'_>, name: &str| e.value().attr(name).unwrap().parse::<f64>().unwrap();
+    let number =
+        |e: &scraper::ElementRef<'_>, name: &str| e.value().attr(name).unwrap().parse::<f64>().unwrap();
     let groups = Selector::parse("#boards figure:first-child g[data-service]").unwrap();
     let slice = Selector::parse("rect.slice").unwrap();
     let compute = Selector::parse("rect.compute").unwrap();
