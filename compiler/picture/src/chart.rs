@@ -25,7 +25,7 @@ pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub(crate) const WIDTH: u32 = 420;
 
 /// Size of letters, as plotters wants it; it writes 1/1.24 of it.
-pub(crate) const LETTERS: f64 = 16.0;
+pub(crate) const LETTERS: f64 = 17.5;
 
 /// A drawing, and what it says to those who do not see it.
 #[derive(Clone, Debug)]
@@ -139,12 +139,12 @@ where
 {
     area.draw(&Text::new(plain(y_title).into_owned(), (4, 4), letters(FAINT.rgb(), HPos::Left, VPos::Top)))?;
     let mut chart = ChartBuilder::on(area)
-        .margin_top(28)
+        .margin_top(30)
         .margin_right(18)
         .margin_left(4)
         .margin_bottom(2)
-        .x_label_area_size(46)
-        .y_label_area_size(50)
+        .x_label_area_size(50)
+        .y_label_area_size(54)
         .build_cartesian_2d(x, y)?;
     let numbers = ("sans-serif", LETTERS).into_font().color(&INK.rgb());
     chart

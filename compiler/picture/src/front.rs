@@ -29,6 +29,16 @@ impl Axis {
         }
     }
 
+    /// What a reader calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Metric(Metric::Gpus) => "boards",
+            Self::Metric(metric) => metric.word(),
+            Self::LatencySlack => "latency",
+        }
+    }
+
     /// What it counts, in words.
     #[must_use]
     pub fn title(self) -> &'static str {
@@ -38,7 +48,7 @@ impl Axis {
             Self::Metric(Metric::Carbon) => "carbon over the horizon",
             Self::Metric(Metric::Gpus) => "boards used",
             Self::Metric(Metric::Cost) => "cost over the horizon",
-            Self::LatencySlack => "latency promises, as a share of those in the spec",
+            Self::LatencySlack => "promises, of those in the spec",
         }
     }
 

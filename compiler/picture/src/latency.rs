@@ -117,8 +117,8 @@ fn row(area: &Area<'_>, kept: &Kept<'_>, y: i32, longest: f64) -> Painted {
     let share = kept.share.unwrap_or(0.0);
     let is_broken = share > 1.0;
     let words = words(kept.service);
-    let words_width = words.chars().count() as f64 * 7.2;
-    let name = cut(&kept.service.name, f64::from(place(1.0, longest)) - words_width - 24.0, 13.0);
+    let words_width = words.chars().count() as f64 * 7.9;
+    let name = cut(&kept.service.name, f64::from(place(1.0, longest)) - words_width - 24.0, 14.1);
     let style = |color| letters(color, HPos::Left, VPos::Center);
     area.draw(&Text::new(name, (LEFT, y + 11), style(INK.rgb())))?;
     // Left of the line of the promise, which stays free.

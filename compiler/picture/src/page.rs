@@ -51,7 +51,7 @@ pub fn plan_page(plan: &Plan, findings: &Findings) -> Result<String, DrawError> 
 /// # Errors
 /// Only for faults of the drawing library.
 pub fn front_page(program: &str, front: &Front, entc_version: &str) -> Result<String, DrawError> {
-    let title = format!("{} against {}: {}", front.y.word(), front.x.word(), plain(program));
+    let title = format!("{} against {}: {}", front.y.name(), front.x.name(), plain(program));
     let header = html! {
         h1 { (breakable(&title)) }
         p class="lead" { "Each point is a plan; better is further down and further left." }

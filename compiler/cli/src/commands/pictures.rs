@@ -31,6 +31,9 @@ const PATIENCE: f64 = 4.0;
 /// Points of a front on the page of a plan.
 const POINTS: usize = 6;
 
+/// Points of a front need not be told apart more finely.
+const FRONT_GAP: f64 = 1e-3;
+
 /// Tightest and loosest promises on the page of a plan.
 const SLACK: (f64, f64) = (0.5, 2.0);
 
@@ -152,12 +155,17 @@ fn fronts(
         if interrupt::is_interrupted() {
             break;
         }
+        let total_s = PATIENCE / 2.0 * wishes.time_limit;
         let wanted = Wanted { minimized, limited, n_points: POINTS, slack: SLACK };
         let mut search = Search {
             compiled,
             performance,
-            wishes: *wishes,
-            total_s: PATIENCE / 2.0 * wishes.time_limit,
+            wishes: Wishes {
+                gap: wishes.gap.max(FRONT_GAP),
+                time_limit: total_s / (POINTS + 1) as f64,
+                ..*wishes
+            },
+            total_s,
             terminal,
         };
         fronts.push(search.run(&wanted, known)?.front(&wanted, Some(plan)));

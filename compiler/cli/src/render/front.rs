@@ -11,8 +11,8 @@ use ent_plan::plan::{Metric, Status};
 pub(crate) fn front(program: &str, front: &Front, canvas: &Canvas) -> String {
     let has_boards = [front.x, front.y].contains(&Axis::Metric(Metric::Gpus));
     let mut columns = vec![
-        Column::number(if front.x == Axis::LatencySlack { "promises" } else { front.x.word() }),
-        Column::number(front.y.word()),
+        Column::number(if front.x == Axis::LatencySlack { "promises" } else { front.x.name() }),
+        Column::number(front.y.name()),
         Column::number("bound"),
         Column::number("mean power"),
         Column::word("how sure"),
@@ -39,7 +39,7 @@ pub(crate) fn front(program: &str, front: &Front, canvas: &Canvas) -> String {
         })
         .collect();
     let heading = Line::of(Role::Heading, program)
-        .and(Role::Plain, format!("  {} against {}; watts are predicted", front.y.word(), front.x.word()));
+        .and(Role::Plain, format!("  {} against {}; watts are predicted", front.y.name(), front.x.name()));
     let mut lines = heading.wrapped(canvas.width, 2);
     lines.extend(table(&columns, &rows, canvas.width, 2, canvas.symbols));
     for note in &front.notes {

@@ -4,7 +4,7 @@ use super::{Axis, Front, FrontPoint, Section, cell, figure, front, named, table}
 use crate::chart::DrawError;
 use crate::curve::{self, Curve};
 use crate::quantity::{few_watts, metric, number, percent, watts};
-use crate::{Alternatives, change};
+use crate::{Alternatives, Answer, change};
 use ent_plan::plan::{Metric, Plan};
 use maud::{Markup, html};
 
@@ -84,17 +84,31 @@ pub(super) fn alternatives(plan: &Plan, all: Option<&[Alternatives]>) -> Option<
     let mut rows = Vec::new();
     for of_service in all {
         let index = plan.services.iter().position(|s| s.name == of_service.service);
-        let mut choices: Vec<_> = of_service.choices.iter().collect();
-        choices.sort_by(|a, b| a.answer.rank().total_cmp(&b.answer.rank()));
-        for choice in choices {
-            let other = choice.answer.value();
+        let mut choices: Vec<_> =
+            of_service.choices.iter().filter_map(|c| Some((c, c.answer.value()?))).collect();
+        choices.sort_by(|a, b| a.1.total_cmp(&b.1));
+        for (choice, other) in choices {
             rows.push(vec![
                 named(&of_service.service, index, "none"),
                 cell(&choice.choice),
-                cell(other.map_or_else(|| "–".to_owned(), |other| metric(of, other))),
-                cell(other.map_or_else(|| "–".to_owned(), |other| change(value, other))),
+                cell(metric(of, other)),
+                cell(change(value, other)),
                 cell(choice.answer.words()),
             ]);
+        }
+        // What has no value is told together.
+        for answer in [Answer::Impossible, Answer::NotTried] {
+            let choices: Vec<&str> =
+                of_service.choices.iter().filter(|c| c.answer == answer).map(|c| c.choice.as_str()).collect();
+            if !choices.is_empty() {
+                rows.push(vec![
+                    named(&of_service.service, index, "none"),
+                    cell(choices.join(", ")),
+                    cell("–"),
+                    cell("–"),
+                    cell(answer.words()),
+                ]);
+            }
         }
     }
     let body = html! {
@@ -139,11 +153,11 @@ pub(super) fn front_body(front: &Front, id: &str) -> Result<Markup, DrawError> {
     let drawing = front::draw(front, id)?;
     let rows: Vec<Vec<Markup>> = front.points.iter().map(|point| row(front, point)).collect();
     let caption = html! {
-        h3 { (front.y.word()) " against " (front.x.word()) }
+        h3 { (front.y.name()) " against " (front.x.name()) }
         p { "A filled mark is proven optimal; a whisker ends at the bound, below which no plan is." }
     };
-    let x_title = if front.x == Axis::LatencySlack { "promises" } else { front.x.word() };
-    let mut head = vec![x_title, front.y.word(), "bound", "how sure"];
+    let x_title = if front.x == Axis::LatencySlack { "promises" } else { front.x.name() };
+    let mut head = vec![x_title, front.y.name(), "bound", "how sure"];
     let has_own_gpus = [front.x, front.y].contains(&Axis::Metric(Metric::Gpus));
     if !has_own_gpus {
         head.push("boards");
@@ -152,7 +166,7 @@ pub(super) fn front_body(front: &Front, id: &str) -> Result<Markup, DrawError> {
     Ok(html! {
         div class="pair" {
             (figure(&drawing, "chart", &caption))
-            (table(&format!("{} against {}: each row is a plan", front.y.word(), front.x.word()), &head, &rows))
+            (table(&format!("{} against {}: each row is a plan", front.y.name(), front.x.name()), &head, &rows))
         }
         @if !front.notes.is_empty() {
             ul class="notes" { @for note in &front.notes { li { (cell(note)) } } }

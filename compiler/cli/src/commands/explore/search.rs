@@ -157,8 +157,8 @@ impl Course<'_, '_> {
         if least >= most - ALIKE * most.abs() {
             self.notes.push(format!(
                 "the plan with the least {} is also one with the least {}: there is nothing to trade",
-                minimized.word(),
-                limited.word()
+                Axis::Metric(minimized).name(),
+                Axis::Metric(limited).name()
             ));
             return Ok(());
         }
@@ -180,15 +180,14 @@ impl Course<'_, '_> {
             Some(value) => {
                 if let (Status::Feasible, Some(bound)) = (made.plan.status, made.plan.objective.bound) {
                     self.notes.push(format!(
-                        "the least {} found is {}; below {} nothing is possible, in between is not known",
-                        limited.word(),
+                        "the least {} found is {}; none is below {}, and in between is not known",
+                        Axis::Metric(limited).name(),
                         Axis::Metric(limited).shown(value),
                         Axis::Metric(limited).shown(bound)
                     ));
                 } else {
                     self.notes.push(format!(
-                        "with less {} than {} no plan keeps all promises",
-                        limited.word(),
+                        "no plan that keeps all promises is below {}",
                         Axis::Metric(limited).shown(value)
                     ));
                 }
