@@ -31,7 +31,7 @@ pub fn plan_page(plan: &Plan, findings: &Findings) -> Result<String, DrawError> 
     let mut sections = vec![hardware::boards(plan), numbers::watts(plan)?, numbers::promises(plan)?];
     sections.push(choices::curves(plan, findings.curves.as_deref())?);
     sections.push(choices::alternatives(plan, findings.alternatives.as_deref()));
-    sections.push(choices::fronts(findings.fronts.as_deref())?);
+    sections.push(choices::fronts(plan, findings.fronts.as_deref())?);
     sections.push(hardware::slices(plan));
     sections.push(ground::warnings(plan));
     sections.push(ground::assumptions(plan));
@@ -114,7 +114,7 @@ fn document(title: &str, header: &Markup, sections: &[Section], entc_version: &s
 fn figure(drawing: &Drawing, class: &str, caption: &Markup) -> Markup {
     html! {
         figure class=(class) {
-            figcaption { (caption) }
+            figcaption { span { (caption) } }
             (PreEscaped(drawing.inline()))
         }
     }
@@ -125,7 +125,7 @@ fn table(caption: &str, head: &[&str], rows: &[Vec<Markup>]) -> Markup {
     html! {
         div class="wide" role="region" tabindex="0" aria-label={ "Table: " (caption) } {
             table {
-                caption { (caption) }
+                caption { span { (caption) } }
                 thead { tr { @for title in head { th scope="col" { (title) } } } }
                 tbody {
                     @for row in rows {

@@ -122,7 +122,10 @@ pub(super) fn alternatives(plan: &Plan, all: Option<&[Alternatives]>) -> Option<
 }
 
 /// The objective against boards and against latency.
-pub(super) fn fronts(fronts: Option<&[Front]>) -> Result<Option<Section>, DrawError> {
+pub(super) fn fronts(plan: &Plan, fronts: Option<&[Front]>) -> Result<Option<Section>, DrawError> {
+    if plan.gpus.is_empty() {
+        return Ok(None);
+    }
     let title = "Trade-offs".to_owned();
     let Some(fronts) = fronts else {
         let body = html! {
@@ -177,7 +180,12 @@ pub(super) fn front_body(front: &Front, id: &str) -> Result<Markup, DrawError> {
 fn row(front: &Front, point: &FrontPoint) -> Vec<Markup> {
     let x = front.x.shown(point.x);
     let mut row = vec![
-        html! { (x) @if point.is_chosen { " " strong { "this plan" } } },
+        html! {
+            (x)
+            @if point.is_chosen {
+                " " strong { (if front.x == Axis::LatencySlack { "the spec as it is" } else { "this plan" }) }
+            }
+        },
         cell(front.y.shown(point.y)),
         cell(point.bound.map_or_else(|| "–".to_owned(), |bound| front.y.shown(bound))),
         cell(point.proof()),
