@@ -14,6 +14,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ent-planner", &["ent-plan", "ent-lang", "ent-performance"]),
     // The language server is brought its planner by `entc`.
     ("ent-lsp", &["ent-plan", "ent-lang", "ent-performance"]),
+    ("ent-picture", &["ent-plan"]),
     // The runtime half: it stands on plans, and never sees the compiler.
     ("ent-nvml-sim", &["ent-plan"]),
     ("ent-machine", &["ent-plan", "ent-nvml-sim"]),
@@ -28,6 +29,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "ent-lsp",
             "ent-performance",
             "ent-planner",
+            "ent-picture",
             "ent-machine",
             "ent-nvml-sim",
             "ent-serve",
@@ -57,7 +59,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ),
     ("pest_derive", &["compiler/lang/src/parse"]),
     ("miette::", &["compiler/cli/src/render"]),
-    ("plotters::", &["compiler/cli/src/render/comparison/picture.rs"]),
+    ("plotters::", &["compiler/picture/src/", "compiler/cli/src/render/comparison/picture.rs"]),
+    ("maud::", &["compiler/picture/src/"]),
     ("ratatui::", &["compiler/cli/src/render/top.rs"]),
     ("jiff::", &["compiler/performance/src/import"]),
     ("highs::", &["compiler/planner/src/solve"]),

@@ -9,17 +9,20 @@ const REFERENCE: &str = include_str!("../../../specs/language.md");
 /// What the reference says of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Its value, or a sentence.
+    /// What its value is.
     pub(crate) value: String,
     /// What holds when it is not given: `poisson`, `required`.
     pub(crate) default: Option<String>,
+    /// A value as it is written.
+    pub(crate) example: Option<String>,
 }
 
 struct Section {
     /// The words of its title: `model`, `hardware`.
     kind: String,
     rows: Vec<(Vec<String>, Entry)>,
-    prose: Vec<String>,
+    /// Its first line.
+    summary: String,
     example: String,
 }
 
@@ -32,8 +35,9 @@ fn section(text: &str) -> Section {
     let (title, body) = text.split_once('\n').unwrap_or((text, ""));
     let title = title.trim().trim_matches('`');
     let kind = title.split_whitespace().next().unwrap_or("").to_owned();
-    let (mut rows, mut prose, mut example, mut is_code) = (Vec::new(), Vec::new(), String::new(), false);
-    let mut is_first_code = true;
+    let (mut rows, mut summary, mut example) = (Vec::new(), String::new(), String::new());
+    let (mut is_code, mut is_first_code) = (false, true);
+    let mut header: Vec<&str> = Vec::new();
     for line in body.lines() {
         if line.starts_with("```") {
             is_first_code &= !is_code;
@@ -44,23 +48,41 @@ fn section(text: &str) -> Section {
                 example.push('\n');
             }
         } else if line.starts_with('|') {
-            rows.extend(row(line));
-        } else if !line.trim().is_empty() {
-            prose.push(line.trim().to_owned());
+            match header.as_slice() {
+                [] => header = cells(line),
+                titles => rows.extend(row(line, titles)),
+            }
+        } else {
+            header.clear();
+            if summary.is_empty() {
+                line.trim().clone_into(&mut summary);
+            }
         }
     }
-    Section { kind, rows, prose, example }
+    Section { kind, rows, summary, example }
+}
+
+fn cells(line: &str) -> Vec<&str> {
+    line.trim_matches('|').split(" | ").map(str::trim).collect()
 }
 
 /// A row of a table, with the words in its first cell.
-fn row(line: &str) -> Option<(Vec<String>, Entry)> {
-    let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+fn row(line: &str, titles: &[&str]) -> Option<(Vec<String>, Entry)> {
+    let cells = cells(line);
     let names = quoted(cells.first()?);
     if names.is_empty() {
         return None;
     }
-    let default = cells.get(2).map(|c| (*c).to_owned()).filter(|c| !c.is_empty());
-    Some((names, Entry { value: (*cells.get(1)?).to_owned(), default }))
+    let titled = |title: &str| {
+        let column = titles.iter().position(|t| *t == title)?;
+        cells.get(column).map(|c| (*c).to_owned()).filter(|c| !c.is_empty())
+    };
+    let entry = Entry {
+        value: (*cells.get(1)?).to_owned(),
+        default: titled("unless given"),
+        example: titled("example"),
+    };
+    Some((names, entry))
 }
 
 /// The first words of what stands in backticks.
@@ -73,34 +95,27 @@ fn find(kind: &str) -> Option<&'static Section> {
     sections().iter().find(|s| s.kind == kind)
 }
 
-/// What an attribute means, by the blocks that it is in.
+/// What an attribute or statement means, by the blocks that it is in.
 pub(crate) fn attribute(path: &[&str], name: &str) -> Option<Entry> {
     let section = find(path.first()?)?;
     // The board's own facts have the same names as those of its profiles.
     let name = if path == ["board", "profile"] { "profile" } else { name };
-    if let Some((_, entry)) = section.rows.iter().find(|(names, _)| names.iter().any(|n| n == name)) {
-        return Some(entry.clone());
-    }
-    let begins = [format!("`{name}` "), format!("`{name} ")];
-    let line = section.prose.iter().find(|line| begins.iter().any(|b| line.starts_with(b)))?;
-    Some(Entry { value: line.clone(), default: None })
+    let row = section.rows.iter().find(|(names, _)| names.iter().any(|n| n == name));
+    row.map(|(_, entry)| entry.clone())
 }
 
-/// What a kind of block is: a sentence or two, and an example.
+/// What a kind of block is, in a sentence.
 pub(crate) fn block(path: &[&str]) -> Option<String> {
-    let words = match path {
-        ["model"] => "A neural network, and where its performance is known from.",
-        ["service"] => "A promise: requests of one model at a rate are answered within a latency.",
-        ["hardware"] => "The boards there are, by node.",
-        ["hardware", "node"] => "A class of interchangeable boards.",
-        ["board"] => "A board with facts that nobody has captured, supplied by you.",
-        ["board", "profile"] => "Facts of a MIG profile of this board.",
-        ["service", "pin"] => "A part of the operating point, fixed; the planner chooses the rest.",
-        ["carbon"] => "What is known of the electricity's carbon, and of making a board.",
-        ["objective"] => "What to minimise, within what. `energy` over one hour unless given.",
-        _ => return None,
-    };
-    Some(words.to_owned())
+    match path {
+        ["hardware", "node"] => Some("A class of interchangeable boards.".to_owned()),
+        [kind] => find(kind).map(|s| s.summary.clone()).filter(|s| !s.is_empty()),
+        [kind, inner] => find(kind)?
+            .rows
+            .iter()
+            .find(|(names, _)| names.iter().any(|n| n == inner))
+            .map(|(_, entry)| format!("In a `{kind}`: {}.", entry.value)),
+        _ => None,
+    }
 }
 
 /// The reference's first example of a kind of block at the top of a file.
@@ -149,11 +164,10 @@ mod tests {
         let arrivals = attribute(&["service"], "arrivals").unwrap();
         assert_eq!(arrivals.default.as_deref(), Some("`poisson`"));
         assert!(arrivals.value.starts_with("`poisson`"), "{arrivals:?}");
-        assert_eq!(
-            attribute(&["board"], "memory_clock").unwrap().value,
-            "the ladder of SM clocks; the memory clock"
-        );
-        assert!(attribute(&["objective"], "horizon").unwrap().value.contains("one hour"));
+        assert_eq!(attribute(&["board"], "memory_clock").unwrap().value, "a frequency");
+        assert_eq!(attribute(&["objective"], "horizon").unwrap().default.as_deref(), Some("`1 h`"));
+        assert_eq!(attribute(&["service", "pin"], "batch").unwrap().example.as_deref(), Some("`8`"));
+        assert!(block(&["service"]).unwrap().starts_with("A promise"));
         assert!(example("service").is_some_and(|e| e.contains("pin")));
     }
 }

@@ -150,7 +150,7 @@ const PIN: &[Attribute] = &[
 ];
 
 const MODEL: &[Attribute] = &[
-    needed("performance", Expected::Performance, "$1"),
+    free("performance", Expected::Performance, "$1"),
     free(
         "source",
         Expected::Choice(&[

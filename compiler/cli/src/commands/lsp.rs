@@ -8,6 +8,7 @@ use ent_lang::{Parsed, compile_parsed, imported_spec};
 use ent_lsp::planning::Planned;
 use ent_lsp::{End, Planning};
 use ent_performance::PerformanceSet;
+use ent_picture::Findings;
 use ent_plan::diagnostic::{Diagnostic, FileId, Label, Outcome, Sources, Span};
 use ent_plan::plan::{Plan, check, seal};
 use ent_plan::text::LoadError;
@@ -56,6 +57,14 @@ impl Planning for Own {
                 ..Planned::default()
             },
         }
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+
+    fn page(&self, plan: &Plan) -> Option<String> {
+        ent_picture::plan_page(plan, &Findings::default()).ok()
     }
 }
 

@@ -114,6 +114,9 @@ impl<'a> Question<'a, '_> {
             Some(default) => text.push_str(&format!("\n\nUnless given: {default}.")),
             None => {}
         }
+        if let Some(example) = &entry.example {
+            text.push_str(&format!("\n\nFor example {example}."));
+        }
         if let Some(value) = entry::attribute_at(self.snapshot.ast(self.file)?, self.token.start)
             && let Some(resolved) = self.meaning().value(value)
         {

@@ -27,7 +27,7 @@ fn says(marked: &str, parts: &[&str]) {
 fn values_and_expressions_are_worked_out() {
     says("service s { rate = lo$0ad * peak }", &["param load = 50%", "`0.5`, a plain number", "--set load"]);
     says("service s { rate = load $0* peak }", &["`load * peak` = `150 req/s`, a rate"]);
-    says("service s { ra$0te = load * peak }", &["offered rate, above zero", "Required", "`150 req/s`"]);
+    says("service s { ra$0te = load * peak }", &["offered rate, above 0", "Required", "`150 req/s`"]);
     says("service s { latency = p99 <= 4$07.6 ms }", &["`47.6 ms`, a time"]);
     says("let x = 0.0476 $0s", &["`0.0476 s` = `47.6 ms`"]);
     says("let pe$0ak2 = peak * 2", &["`600 req/s`, a rate"]);
@@ -38,7 +38,7 @@ fn the_reference_is_quoted_with_its_defaults() {
     says("service s { arriv$0als = poisson }", &["Unless given: `poisson`"]);
     says("servi$0ce s { }", &["A promise", "```ent"]);
     says("service s { p$0in { } }", &["operating point"]);
-    says("objective { horiz$0on = 24 h }", &["one hour unless given", "`1 day`"]);
+    says("objective { horiz$0on = 24 h }", &["Unless given: `1 h`", "`1 day`"]);
     says("objective { mini$0mize energy }", &["minimize"]);
     says("objective { minimize ener$0gy }", &["offered load"]);
     says("hardware { node n { unused = o$0ff } }", &["an unused board draws nothing"]);
