@@ -12,6 +12,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ent-lang", &["ent-plan"]),
     ("ent-performance", &["ent-plan", "ent-lang"]),
     ("ent-planner", &["ent-plan", "ent-lang", "ent-performance"]),
+    // The language server is brought its planner by `entc`.
+    ("ent-lsp", &["ent-plan", "ent-lang", "ent-performance"]),
     // The runtime half: it stands on plans, and never sees the compiler.
     ("ent-nvml-sim", &["ent-plan"]),
     ("ent-machine", &["ent-plan", "ent-nvml-sim"]),
@@ -23,6 +25,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "ent-plan",
             "ent-lang",
+            "ent-lsp",
             "ent-performance",
             "ent-planner",
             "ent-machine",
@@ -65,6 +68,9 @@ const HOMES: &[(&str, &[&str])] = &[
     ("eprintln!", &["compiler/cli/src/"]),
     ("nvml_wrapper", &["runtime/machine/src/driver", "runtime/nvml-sim/src/abi"]),
     ("tokio::", &["runtime/serve/src/"]),
+    ("lsp_types::", &["compiler/lsp/src/"]),
+    ("lsp_server::", &["compiler/lsp/src/"]),
+    ("crossbeam_channel::", &["compiler/lsp/src/"]),
     ("hyper::", &["runtime/serve/src/gateway"]),
     ("tonic::", &["runtime/serve/src/protocol.rs", "runtime/serve/src/gateway"]),
     ("prometheus::", &["runtime/serve/src/"]),

@@ -97,6 +97,8 @@ pub(crate) enum Command {
     Top(Top),
     /// Explain a diagnostic, or why a service got what it got.
     Explain(Explain),
+    /// Speak with an editor: the language server, over standard input and output.
+    Lsp(Lsp),
     /// Print the JSON Schema of a format.
     Schema(Schema),
     /// Fit performance models to measurements, and look at them.
@@ -274,6 +276,21 @@ pub(crate) struct Explain {
     /// What is asked in place of what the spec says.
     #[command(flatten)]
     pub(crate) question: Question,
+}
+
+/// `entc lsp`.
+#[derive(Debug, Args)]
+#[command(after_help = "Editors start it; docs/editors.md says how, and what it offers.")]
+pub(crate) struct Lsp {
+    /// Never plan: say only what the text says.
+    #[arg(long)]
+    pub(crate) no_planning: bool,
+    /// Stop planning after this long with the best plan found: `10`, `10s`, `1m`.
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = values::time_limit)]
+    pub(crate) time_limit: Duration,
+    /// Taken for the editors that pass it; there is no other way.
+    #[arg(long, hide = true)]
+    pub(crate) stdio: bool,
 }
 
 /// `entc schema`.

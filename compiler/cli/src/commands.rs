@@ -25,6 +25,7 @@ mod explain;
 mod fmt;
 mod import;
 mod kept;
+mod lsp;
 mod observe;
 mod performance;
 mod plan;
@@ -91,6 +92,7 @@ fn dispatch(command: &Command, terminal: &Terminal) -> Result<Exit, Stop> {
         Command::Bench(arguments) => bench::run(arguments, terminal),
         Command::Top(arguments) => top::run(arguments, terminal),
         Command::Explain(arguments) => explain::run(arguments, terminal),
+        Command::Lsp(arguments) => Ok(lsp::run(arguments)),
         Command::Schema(arguments) => schema::run(arguments, terminal),
         Command::Performance(Performance::Fit(arguments)) => performance::fit(arguments, terminal),
         Command::Performance(Performance::Show(arguments)) => performance::show(arguments, terminal),
@@ -143,6 +145,7 @@ fn told_as(command: &Command) -> Shape {
         Command::Fmt(_)
         | Command::Top(_)
         | Command::Explain(_)
+        | Command::Lsp(_)
         | Command::Schema(_)
         | Command::Performance(Performance::Fit(_))
         | Command::Completions(_)
@@ -181,6 +184,7 @@ fn left_by(command: &Command, stop: &Stop) -> World {
         | Command::Bench(_)
         | Command::Top(_)
         | Command::Explain(_)
+        | Command::Lsp(_)
         | Command::Schema(_)
         | Command::Performance(_)
         | Command::Completions(_)

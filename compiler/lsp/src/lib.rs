@@ -26,5 +26,5 @@ mod workspace;
 pub use analysis::{Analysis, Programs, Snapshot};
 pub use documents::{Encoding, LineIndex, apply};
 pub use planning::Planning;
-pub use server::{End, serve};
+pub use server::{End, serve, serve_stdio};
 pub use workspace::{File, Workspace, name_of, uri_of};

@@ -76,25 +76,14 @@ fn find(kind: &str) -> Option<&'static Section> {
 /// What an attribute means, by the blocks that it is in.
 pub(crate) fn attribute(path: &[&str], name: &str) -> Option<Entry> {
     let section = find(path.first()?)?;
-    let is_pin = path.get(1) == Some(&"pin");
-    if !is_pin {
-        if let Some((_, entry)) = section.rows.iter().find(|(names, _)| names.iter().any(|n| n == name)) {
-            return Some(entry.clone());
-        }
-        let begins = |line: &&String| {
-            line.starts_with(&format!("`{name}` ")) || line.starts_with(&format!("`{name} "))
-        };
-        return section.prose.iter().find(begins).map(|line| Entry { value: line.clone(), default: None });
+    // The board's own facts have the same names as those of its profiles.
+    let name = if path == ["board", "profile"] { "profile" } else { name };
+    if let Some((_, entry)) = section.rows.iter().find(|(names, _)| names.iter().any(|n| n == name)) {
+        return Some(entry.clone());
     }
-    let value = match name {
-        "profile" => "a MIG profile of the boards in question: `3g.40gb`",
-        "batch" => "the largest batch",
-        "clock" => "the SM clock of its boards, one of their ladder",
-        "processes" => "worker processes of each instance",
-        "node" => "the name of a node: replicas are on no other",
-        _ => return None,
-    };
-    Some(Entry { value: value.to_owned(), default: Some("free".to_owned()) })
+    let begins = [format!("`{name}` "), format!("`{name} ")];
+    let line = section.prose.iter().find(|line| begins.iter().any(|b| line.starts_with(b)))?;
+    Some(Entry { value: line.clone(), default: None })
 }
 
 /// What a kind of block is: a sentence or two, and an example.

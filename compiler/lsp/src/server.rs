@@ -65,6 +65,16 @@ pub fn serve(connection: Connection, planning: Option<Arc<dyn Planning>>) -> End
     server.run(&receiver, &results)
 }
 
+/// Speaks with a client over standard input and output until it leaves.
+pub fn serve_stdio(planning: Option<Arc<dyn Planning>>) -> End {
+    let (connection, threads) = Connection::stdio();
+    let end = serve(connection, planning);
+    match threads.join() {
+        Ok(()) => end,
+        Err(_) => End::OutOfOrder,
+    }
+}
+
 /// The state of a conversation.
 struct Server {
     sender: Sender<Message>,

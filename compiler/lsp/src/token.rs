@@ -47,11 +47,15 @@ impl Token {
     }
 }
 
+/// What some editors put before a text.
+pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// The tokens of a text, in order; spaces are between them.
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let mut found = Vec::with_capacity(text.len() / 4);
-    let mut at = 0;
+    // A byte-order mark is no part of the first word.
+    let mut at = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
     while let Some(&byte) = bytes.get(at) {
         let rest = bytes.get(at..).unwrap_or_default();
         let (kind, length) = match byte {

@@ -93,6 +93,19 @@ pub(super) fn compile(name: &str, options: &Options) -> Result<Compiled, Stop> {
     if outcome.value.is_none() {
         return Err(Stop::refused("syntax", format!("`{name}` is not a program")));
     }
+    read_data(compiled)
+}
+
+/// Reads the data files of a program that is compiled already.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub(super) fn read(program: Program, sources: Sources) -> Result<Compiled, Stop> {
+    let (diagnostics, assumptions) = (Vec::new(), Vec::new());
+    read_data(Compiled { program, sources, diagnostics, traces: Traces::new(), assumptions })
+}
+
+fn read_data(mut compiled: Compiled) -> Result<Compiled, Stop> {
     read_intensity(&mut compiled)?;
     read_traces(&mut compiled)?;
     Ok(compiled)

@@ -58,6 +58,17 @@ pub fn completion(
     CompletionList { is_incomplete, items }
 }
 
+/// Whether a space that was typed before a byte asks for something: it does in a value, and not where
+/// lines are only moved.
+#[must_use]
+pub fn is_asked_by_space(text: &str, offset: usize) -> bool {
+    match place(text, offset).position {
+        Position::Value(_) | Position::Metric | Position::AfterImportPath => true,
+        Position::Entry | Position::BlockName { .. } | Position::ImportPath => false,
+        Position::NewName | Position::Comment | Position::Nothing => false,
+    }
+}
+
 /// Adds what an item leaves out until it is looked at: nothing, items are whole.
 #[must_use]
 pub fn resolve(item: CompletionItem) -> CompletionItem {

@@ -3,7 +3,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "most tokens change nothing")]
 
 use super::{OpenBlock, Part, Place, Position, Role, Subject, ValuePlace, is_closed, unquoted};
-use crate::token::{Kind, Token};
+use crate::token::{BYTE_ORDER_MARK, Kind, Token};
 use ent_lang::vocabulary::BLOCKS;
 use std::ops::Range;
 
@@ -107,7 +107,9 @@ impl<'t> Machine<'t> {
     }
 
     fn is_at_margin(&self, token: &Token) -> bool {
-        self.text.get(..token.start).is_none_or(|before| before.is_empty() || before.ends_with(['\n', '\r']))
+        self.text
+            .get(..token.start)
+            .is_none_or(|before| before.is_empty() || before.ends_with(['\n', '\r', BYTE_ORDER_MARK]))
     }
 
     fn open_block(&mut self, brace: &Token) {

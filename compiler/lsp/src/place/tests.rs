@@ -51,6 +51,12 @@ fn value_position(marked: &str) -> Position {
 }
 
 #[test]
+fn a_byte_order_mark_is_no_word() {
+    assert_eq!(at("\u{feff}import \"cat$0\"").position, Position::ImportPath);
+    assert_eq!(roles("\u{feff}let x = 1")[0].1, Role::Keyword);
+}
+
+#[test]
 fn names_and_keywords_have_their_positions() {
     assert_eq!(at("import \"cat$0\"").position, Position::ImportPath);
     assert_eq!(at("import \"cat$0").replace, 8..11);

@@ -55,6 +55,11 @@ impl Server {
             Completion::METHOD => self.answer::<Completion>(request, |server, params| {
                 let at = server.place(&params.text_document_position)?;
                 let with_snippets = server.takes_snippets();
+                let typed = params.context.as_ref().and_then(|c| c.trigger_character.as_deref());
+                let text = server.workspace.text(at.file);
+                if typed == Some(" ") && !completion::is_asked_by_space(text, at.offset) {
+                    return Ok(None);
+                }
                 let list =
                     server.of(at.file, |s| completion::completion(s, at.file, at.offset, with_snippets))?;
                 Ok(Some(CompletionResponse::List(list)))

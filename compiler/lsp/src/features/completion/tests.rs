@@ -178,6 +178,20 @@ fn nothing_is_offered_where_a_new_name_or_a_comment_is_written() {
 }
 
 #[test]
+fn a_space_asks_in_values_only() {
+    for (marked, is_asked) in [
+        ("service s {\n  $0", false),
+        ("service s { rate = 5 $0", true),
+        ("minimize $0", true),
+        ("// a $0", false),
+        ("import \"a $0\"", false),
+    ] {
+        let offset = marked.find("$0").unwrap();
+        assert_eq!(super::is_asked_by_space(&marked.replace("$0", ""), offset), is_asked, "{marked}");
+    }
+}
+
+#[test]
 fn every_place_of_a_program_can_be_asked_about() {
     let whole = format!("{HEAD}{}", crate::fixture::QUICKSTART);
     for text in

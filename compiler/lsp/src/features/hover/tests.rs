@@ -83,3 +83,36 @@ fn broken_text_still_says_what_it_can() {
     says("service s {\n  rate = lo$0ad *\n", &["`0.5`"]);
     assert_eq!(said_with(&World::of("service s { } // co$0mment"), None), None);
 }
+
+#[test]
+fn every_place_of_broken_programs_can_be_asked_about() {
+    use crate::features::{hints, lens, links, navigate, symbols, tokens};
+    let whole = format!("{HEAD}{QUICKSTART}");
+    let texts = [
+        whole.clone(),
+        whole.replace('}', ""),
+        whole.replace('"', ""),
+        whole.replace('\n', "\r\n"),
+        whole.replace("= ", "= \u{1f600} "),
+        format!("\u{feff}{}", whole.replace("performance", "")),
+    ];
+    for text in texts {
+        let mut world = World::of(&text);
+        let offsets: Vec<usize> = text.char_indices().map(|(at, _)| at).step_by(5).collect();
+        for offset in offsets {
+            world.offset = offset;
+            let snapshot = world.snapshot();
+            let _ = said_with(&world, None);
+            let _ = navigate::definition(&snapshot, world.file, offset);
+            let _ = navigate::prepare_rename(&snapshot, world.file, offset);
+            let _ = navigate::rename(&[snapshot], world.file, offset, "other_name");
+            let _ = navigate::highlights(&snapshot, world.file, offset);
+        }
+        let snapshot = world.snapshot();
+        let _ = symbols::document(&snapshot, world.file);
+        let _ = tokens::tokens(&snapshot, world.file, 0..text.len());
+        let _ = hints::hints(&snapshot, None, world.file, 0..text.len());
+        let _ = lens::lenses(&snapshot, None, world.file);
+        let _ = links::links(&snapshot, world.file);
+    }
+}

@@ -1,0 +1,239 @@
+//! `entc lsp`: the language server over standard input and output, with plans from entc's own planner.
+
+use super::plan::has_boards;
+use super::program::{Compiled, performance, read};
+use crate::arguments::Lsp as Arguments;
+use crate::exit::{Exit, Stop};
+use ent_lang::{Parsed, compile_parsed, imported_spec};
+use ent_lsp::planning::Planned;
+use ent_lsp::{End, Planning};
+use ent_plan::diagnostic::{Diagnostic, FileId, Label, Sources, Span};
+use ent_plan::plan::{check, seal};
+use ent_plan::text::LoadError;
+use ent_planner::{Control, PlanOptions, Planner, Progress};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Speaks with an editor until it leaves.
+pub(super) fn run(arguments: &Arguments) -> Exit {
+    crate::bug::processing("program");
+    let planning: Option<Arc<dyn Planning>> = match arguments.no_planning {
+        true => None,
+        false => Some(Arc::new(Own { time_limit: arguments.time_limit })),
+    };
+    match ent_lsp::serve_stdio(planning) {
+        End::InOrder => Exit::Done,
+        End::OutOfOrder => Exit::Wrong,
+    }
+}
+
+/// entc's own planner that proves.
+struct Own {
+    time_limit: Duration,
+}
+
+impl Planning for Own {
+    fn plan(&self, main: &str, sources: &Sources, stop: &AtomicBool) -> Planned {
+        let n_known = sources.iter().count();
+        match self.make(main, sources, stop) {
+            Ok(planned) => planned,
+            Err(Stop::Diagnostics { sources, diagnostics }) => {
+                let diagnostics = at_home(diagnostics, main, n_known, &sources);
+                Planned { diagnostics, ..Planned::default() }
+            }
+            Err(Stop::Refused { message, .. }) => Planned { trouble: Some(message), ..Planned::default() },
+            Err(Stop::World(_) | Stop::Output(_)) => Planned {
+                trouble: Some("the program's files could not be read".to_owned()),
+                ..Planned::default()
+            },
+        }
+    }
+}
+
+impl Own {
+    fn make(&self, main: &str, sources: &Sources, stop: &AtomicBool) -> Result<Planned, Stop> {
+        let started = Instant::now();
+        let mut compiled = compile(main, sources)?;
+        let performance = performance(&mut compiled, None)?;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Planned::default());
+        }
+        let options = PlanOptions { planner: Planner::Optimal, metric: None, rule: compiled.latency_rule() };
+        let mut progress = |_: Progress| match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let mut control = Control {
+            gap: 0.0,
+            time_limit: Some(self.time_limit.as_secs_f64()),
+            node_limit: None,
+            elapsed: &|| started.elapsed().as_secs_f64(),
+            progress: &mut progress,
+            is_stopped: false,
+        };
+        let outcome = match ent_planner::plan(&compiled.program, &performance, options, &mut control) {
+            Ok(outcome) => outcome,
+            Err(fault) => {
+                let trouble = format!("this is a bug in entc: the solver failed: {fault}");
+                return Ok(Planned { trouble: Some(trouble), ..Planned::default() });
+            }
+        };
+        let mut diagnostics = std::mem::take(&mut compiled.diagnostics);
+        diagnostics.extend(outcome.diagnostics);
+        let n_known = sources.iter().count();
+        let mut planned = Planned {
+            diagnostics: at_home(diagnostics, main, n_known, &compiled.sources),
+            ..Planned::default()
+        };
+        let mut plan = outcome.value;
+        if has_boards(plan.status) {
+            // Every number that is shown comes from the check.
+            match check(plan) {
+                Ok(checked) => {
+                    plan = checked.into_plan();
+                    plan.assumptions.extend(compiled.assumptions.iter().cloned());
+                    seal(&mut plan);
+                    planned.plan = Some(plan);
+                }
+                Err(faults) => {
+                    let first =
+                        faults.first().map_or_else(String::new, |f| format!("{}: {}", f.place, f.message));
+                    planned.trouble =
+                        Some(format!("this is a bug in entc: the plan fails its check: {first}"));
+                }
+            }
+        } else {
+            planned.plan = Some(plan);
+        }
+        Ok(planned)
+    }
+}
+
+/// Compiles a program from the editor's texts, and reads the data files that it names.
+fn compile(main: &str, sources: &Sources) -> Result<Compiled, Stop> {
+    let mut parsed: BTreeMap<String, Parsed> = BTreeMap::new();
+    let mut waiting = vec![main.to_owned()];
+    while let Some(name) = waiting.pop() {
+        if parsed.contains_key(&name) {
+            continue;
+        }
+        // A file that could not be had is kept without a text.
+        let Some(file) = sources.find(&name) else { continue };
+        let Some(text) = sources.get(file).map(|f| f.text.as_str()).filter(|t| !t.trim().is_empty()) else {
+            continue;
+        };
+        let tree = Parsed::new(file, text);
+        let imports = tree.ast().items.iter().filter_map(|item| match &item.kind {
+            ent_lang::ast::ItemKind::Import { path, .. } => imported_spec(&name, &path.text),
+            ent_lang::ast::ItemKind::Comment(_)
+            | ent_lang::ast::ItemKind::Param { .. }
+            | ent_lang::ast::ItemKind::Let { .. }
+            | ent_lang::ast::ItemKind::Limit { .. }
+            | ent_lang::ast::ItemKind::Minimize { .. }
+            | ent_lang::ast::ItemKind::Attribute { .. }
+            | ent_lang::ast::ItemKind::Block(_)
+            | ent_lang::ast::ItemKind::Broken { .. } => None,
+        });
+        waiting.extend(imports);
+        parsed.insert(name, tree);
+    }
+    let mut open = |name: &str| parsed.get(name).ok_or(LoadError::Missing);
+    let outcome = compile_parsed(main, &mut open, sources);
+    let sources = sources.clone();
+    // What the text alone says, the server has told.
+    if outcome.has_errors() {
+        return Err(Stop::Diagnostics { sources, diagnostics: Vec::new() });
+    }
+    read(outcome.value.program, sources)
+}
+
+/// Diagnostics of files that the editor does not know, moved to the main file with their place in words.
+fn at_home(diagnostics: Vec<Diagnostic>, main: &str, n_known: usize, sources: &Sources) -> Vec<Diagnostic> {
+    let home = sources.find(main).unwrap_or_default();
+    let is_known = |file: FileId| usize::try_from(file.0).is_ok_and(|id| id < n_known);
+    diagnostics
+        .into_iter()
+        .map(|mut diagnostic| {
+            let at = diagnostic.primary.span;
+            if !is_known(at.file) {
+                let name = sources.get(at.file).map_or("", |f| f.name.as_str());
+                let (line, column) = sources.position(at);
+                let text = format!("{name}:{line}:{column} {}", diagnostic.primary.text);
+                let span = place_of(name, home, sources);
+                diagnostic.primary = Label { span, text: text.trim_end().to_owned() };
+            }
+            diagnostic.secondary.retain(|label| is_known(label.span.file));
+            diagnostic
+        })
+        .collect()
+}
+
+/// Where the main file names another file, or its beginning.
+fn place_of(name: &str, home: FileId, sources: &Sources) -> Span {
+    let short = name.rsplit('/').next().unwrap_or(name);
+    let text = sources.get(home).map_or("", |f| f.text.as_str());
+    let start = text.find(short).filter(|_| !short.is_empty());
+    let end = start.map_or(0, |start| start + short.len());
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Span { file: home, start: number(start.unwrap_or(0)), end: number(end) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ent_plan::diagnostic::{Code, Severity};
+    use ent_plan::plan::Status;
+
+    fn planned(text: &str, stop: bool) -> Planned {
+        let mut sources = Sources::default();
+        sources.add("/other.ent", "");
+        sources.add("/work/program.ent", text);
+        let own = Own { time_limit: Duration::from_secs(60) };
+        own.plan("/work/program.ent", &sources, &AtomicBool::new(stop))
+    }
+
+    const HEAD: &str = "import \"catalog:nvidia/a100-80gb-pcie\"\nimport \"catalog:performance/a100-80gb-pcie\"\n\
+                        model m { performance = a100_80gb_pcie.mobilenet_v3_large }\n\
+                        hardware { node \"box\" { gpu = a100_80gb_pcie x 1 } }\n";
+
+    #[test]
+    fn an_open_program_is_planned_from_the_editors_text() {
+        let text = format!("{HEAD}service s {{ model = m, rate = 10 req/s, latency = p99 <= 200 ms }}\n");
+        let planned = planned(&text, false);
+        let plan = planned.plan.unwrap();
+        assert_eq!(plan.status, Status::Optimal, "{:?}", planned.diagnostics);
+        assert_eq!(plan.services[0].name, "s");
+        assert_eq!(planned.trouble, None);
+    }
+
+    #[test]
+    fn a_promise_out_of_reach_is_told_at_its_place() {
+        let text = format!("{HEAD}service s {{ model = m, rate = 10 req/s, latency = p99 <= 0.01 ms }}\n");
+        let planned = planned(&text, false);
+        let problem = planned.diagnostics.iter().find(|d| d.code == Code::LatencyOutOfReach).unwrap();
+        assert_eq!(problem.severity, Severity::Error);
+        let at = problem.primary.span;
+        assert_eq!((at.file, &text[at.start as usize..at.end as usize]), (FileId(1), "p99 <= 0.01 ms"));
+        assert!(planned.plan.is_none_or(|plan| plan.gpus.is_empty()));
+    }
+
+    #[test]
+    fn a_data_file_that_is_missing_is_told_where_it_is_named() {
+        let text = HEAD.replace("a100_80gb_pcie.mobilenet_v3_large", "\"none.csv\"")
+            + "service s { model = m, rate = 10 req/s, latency = p99 <= 1 s }\n";
+        let planned = planned(&text, false);
+        let problem = planned.diagnostics.iter().find(|d| d.code == Code::MissingFile).unwrap();
+        let at = problem.primary.span;
+        assert_eq!(at.file, FileId(1));
+        assert!(text[at.start as usize..at.end as usize].contains("none.csv"));
+    }
+
+    #[test]
+    fn what_was_stopped_plans_nothing() {
+        let text = format!("{HEAD}service s {{ model = m, rate = 10 req/s, latency = p99 <= 200 ms }}\n");
+        assert!(planned(&text, true).plan.is_none());
+    }
+}
