@@ -1,7 +1,14 @@
 //! A board and its MIG profiles → their geometry in words and as a picture of slices.
 
-use ent_plan::device::{Board, Confidence, GpuInstanceProfile};
+use ent_plan::device::{self, Board, Confidence, GpuInstanceProfile, board_ids};
 use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+/// The boards of the catalogue, read once.
+pub(crate) fn catalogue() -> &'static [Board] {
+    static BOARDS: OnceLock<Vec<Board>> = OnceLock::new();
+    BOARDS.get_or_init(|| board_ids().filter_map(device::board).collect())
+}
 
 /// A profile: its slices, memory, how many fit and where they may stand. Markdown.
 pub(crate) fn profile(board: &Board, profile: &GpuInstanceProfile) -> String {

@@ -80,6 +80,37 @@ pub(crate) fn describe(plan: &Plan, name: &str) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
+/// What a promise costs in a plan, by the attribute that makes it.
+pub(crate) fn promise(plan: &Plan, name: &str, attribute: &str) -> Option<String> {
+    let service = plan.services.iter().find(|s| s.name == name)?;
+    let mine = instances(plan, name);
+    let (_, worst) = mine.iter().max_by(|(_, a), (_, b)| {
+        let part = |i: &Instance| i.predicted_latency_ms / i.promised_latency_ms;
+        part(a).total_cmp(&part(b))
+    })?;
+    Some(match attribute {
+        "latency" => format!(
+            "{} ms of {} ms are predicted, {:.0} % of the promise",
+            latency(worst),
+            short(worst.promised_latency_ms),
+            100.0 * worst.predicted_latency_ms / worst.promised_latency_ms
+        ),
+        "rate" => {
+            let admissible: f64 = mine.iter().map(|(_, i)| i.admissible_rps).sum();
+            let watts: Option<f64> = mine.iter().map(|(_, i)| i.mean_dynamic_power_w).sum();
+            let energy = watts.filter(|_| service.rate_rps > 0.0).map_or_else(String::new, |watts| {
+                format!(
+                    "; it costs {watts:.1} W, {} J a request, base power apart",
+                    short(watts / service.rate_rps)
+                )
+            });
+            format!("the promise holds up to {} req/s{energy}", short(admissible))
+        }
+        "replicas" => format!("{} instances", mine.len()),
+        _ => return None,
+    })
+}
+
 /// The plan in one line: `75.1 W mean · gap 0 % · 1 board`.
 pub(crate) fn summary(plan: &Plan) -> Option<String> {
     if plan.gpus.is_empty() {
@@ -236,6 +267,8 @@ mod tests {
         assert!(text.contains(&short) && short.contains(" × ") && short.contains("MHz"), "{text}");
         assert!(text.contains("of the promise is used"), "{text}");
         assert_eq!(line(&plan, "nobody"), None);
+        assert!(promise(&plan, &name, "rate").unwrap().contains("J a request"));
+        assert!(promise(&plan, &name, "latency").unwrap().contains("of the promise"));
         assert!(summary(&plan).unwrap().contains("board"));
     }
 }

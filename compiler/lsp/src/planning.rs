@@ -27,8 +27,14 @@ pub const SHOW_PLAN: &str = "entc.showPlan";
 pub trait Planning: Send + Sync {
     /// Plans a program. `sources` is a copy of the texts in which files have the ids that spans of the
     /// answer must have; files are named as in it, and data files are the implementation's to read.
-    /// Once `stop` is true the answer no longer matters.
-    fn plan(&self, main: &str, sources: &Sources, stop: &AtomicBool) -> Planned;
+    /// Plans on the way there go to `found`. Once `stop` is true the answer no longer matters.
+    fn plan(
+        &self,
+        main: &str,
+        sources: &Sources,
+        stop: &AtomicBool,
+        found: &mut dyn FnMut(Planned),
+    ) -> Planned;
 
     /// Whether plans are drawn.
     fn draws(&self) -> bool {
@@ -52,6 +58,8 @@ pub struct Planned {
     pub trouble: Option<String>,
     /// [`Analysis::revision`] of what was planned. Set by the background.
     pub revision: u64,
+    /// Whether planning has ended with it. Set by the background.
+    pub is_final: bool,
 }
 
 impl Planned {
@@ -183,6 +191,8 @@ pub struct Event {
 pub enum Happening {
     /// It is being planned.
     Started,
+    /// There is a plan, and planning goes on for a better one.
+    Found(Box<Planned>),
     /// It was planned.
     Finished(Box<Planned>),
 }
@@ -236,8 +246,15 @@ impl Background {
     /// Plans a program as it is now without waiting, unless that is under way or done. Whether it was done.
     pub fn plan_now(&mut self, workspace: &Workspace, main: FileId, analysis: &Analysis) -> bool {
         let revision = analysis.revision();
-        if self.planned.get(&main).is_some_and(|p| p.revision == revision && p.trouble.is_none()) {
+        let is_done = |p: &Planned| p.revision == revision && p.trouble.is_none() && p.is_final;
+        if self.planned.get(&main).is_some_and(is_done) {
             return true;
+        }
+        if self.under_way.get(&main).is_some_and(|(planned, _)| *planned == revision)
+            && self.jobs.as_ref().is_some_and(|jobs| !jobs.waiting().contains_key(&main))
+        {
+            // It is being planned: the answer comes.
+            return false;
         }
         self.stop(main);
         self.ask(workspace, main, analysis, Duration::ZERO);
@@ -253,13 +270,18 @@ impl Background {
     /// Takes in what happened. Whether it is of the program as it is now.
     pub fn take(&mut self, event: Event, analysis: &Analysis) -> bool {
         let is_current = event.revision == analysis.revision();
-        if let Happening::Finished(planned) = event.happening {
-            if self.under_way.get(&event.main).is_some_and(|(revision, _)| *revision == event.revision) {
-                self.under_way.remove(&event.main);
-            }
-            if is_current {
-                self.planned.insert(event.main, Planned { revision: event.revision, ..*planned });
-            }
+        let (planned, is_finished) = match event.happening {
+            Happening::Started => return is_current,
+            Happening::Found(planned) => (planned, false),
+            Happening::Finished(planned) => (planned, true),
+        };
+        let of_it = |(revision, _): &(u64, Arc<AtomicBool>)| *revision == event.revision;
+        if is_finished && self.under_way.get(&event.main).is_some_and(of_it) {
+            self.under_way.remove(&event.main);
+        }
+        if is_current {
+            let planned = Planned { revision: event.revision, is_final: is_finished, ..*planned };
+            self.planned.insert(event.main, planned);
         }
         is_current
     }
@@ -341,11 +363,17 @@ fn work(
         if events.send(event(Happening::Started)).is_err() {
             return;
         }
-        let planned = catch_unwind(AssertUnwindSafe(|| planning.plan(&job.name, &job.sources, &job.stop)))
-            .unwrap_or_else(|_| Planned {
-                trouble: Some("this is a bug in entc: the planner failed".to_owned()),
-                ..Planned::default()
-            });
+        let mut found = |planned| {
+            if !job.stop.load(Ordering::Relaxed) {
+                // Nobody listens any more: then nobody misses it.
+                let _ = events.send(event(Happening::Found(Box::new(planned))));
+            }
+        };
+        let plan = || planning.plan(&job.name, &job.sources, &job.stop, &mut found);
+        let planned = catch_unwind(AssertUnwindSafe(plan)).unwrap_or_else(|_| Planned {
+            trouble: Some("this is a bug in entc: the planner failed".to_owned()),
+            ..Planned::default()
+        });
         if job.stop.load(Ordering::Relaxed) {
             continue;
         }

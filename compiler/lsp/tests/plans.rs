@@ -19,7 +19,7 @@ const PROGRAM: &str = "import \"catalog:nvidia/a100-80gb-pcie\"\nmodel m {}\n\
 struct Fake;
 
 impl Planning for Fake {
-    fn plan(&self, main: &str, sources: &Sources, stop: &AtomicBool) -> Planned {
+    fn plan(&self, main: &str, sources: &Sources, stop: &AtomicBool, _: &mut dyn FnMut(Planned)) -> Planned {
         let file = sources.find(main).unwrap();
         let text = &sources.get(file).unwrap().text;
         while text.contains("wait") && !stop.load(Ordering::Relaxed) {

@@ -7,10 +7,11 @@ use crate::exit::{Exit, Stop};
 use ent_lang::{Parsed, compile_parsed, imported_spec};
 use ent_lsp::planning::Planned;
 use ent_lsp::{End, Planning};
-use ent_plan::diagnostic::{Diagnostic, FileId, Label, Sources, Span};
-use ent_plan::plan::{check, seal};
+use ent_performance::PerformanceSet;
+use ent_plan::diagnostic::{Diagnostic, FileId, Label, Outcome, Sources, Span};
+use ent_plan::plan::{Plan, check, seal};
 use ent_plan::text::LoadError;
-use ent_planner::{Control, PlanOptions, Planner, Progress};
+use ent_planner::{Control, PlanOptions, Planner, Progress, SolverFault};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -36,12 +37,17 @@ struct Own {
 }
 
 impl Planning for Own {
-    fn plan(&self, main: &str, sources: &Sources, stop: &AtomicBool) -> Planned {
-        let n_known = sources.iter().count();
-        match self.make(main, sources, stop) {
+    fn plan(
+        &self,
+        main: &str,
+        sources: &Sources,
+        stop: &AtomicBool,
+        found: &mut dyn FnMut(Planned),
+    ) -> Planned {
+        match self.make(main, sources, stop, found) {
             Ok(planned) => planned,
-            Err(Stop::Diagnostics { sources, diagnostics }) => {
-                let diagnostics = at_home(diagnostics, main, n_known, &sources);
+            Err(Stop::Diagnostics { sources: read, diagnostics }) => {
+                let diagnostics = at_home(diagnostics, main, sources, &read);
                 Planned { diagnostics, ..Planned::default() }
             }
             Err(Stop::Refused { message, .. }) => Planned { trouble: Some(message), ..Planned::default() },
@@ -54,14 +60,49 @@ impl Planning for Own {
 }
 
 impl Own {
-    fn make(&self, main: &str, sources: &Sources, stop: &AtomicBool) -> Result<Planned, Stop> {
+    /// A quick plan first, then the one that is proven.
+    fn make(
+        &self,
+        main: &str,
+        sources: &Sources,
+        stop: &AtomicBool,
+        found: &mut dyn FnMut(Planned),
+    ) -> Result<Planned, Stop> {
         let started = Instant::now();
         let mut compiled = compile(main, sources)?;
         let performance = performance(&mut compiled, None)?;
-        if stop.load(Ordering::Relaxed) {
-            return Ok(Planned::default());
+        let mut planned = Planned::default();
+        for planner in [Planner::Greedy, Planner::Optimal] {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(Planned::default());
+            }
+            let outcome = match self.search(&compiled, &performance, planner, started, stop) {
+                Ok(outcome) => outcome,
+                Err(fault) => {
+                    let trouble = format!("this is a bug in entc: the solver failed: {fault}");
+                    return Ok(Planned { trouble: Some(trouble), ..Planned::default() });
+                }
+            };
+            let said = compiled.diagnostics.iter().cloned().chain(outcome.diagnostics).collect();
+            planned = checked(outcome.value, &compiled);
+            planned.diagnostics = at_home(said, main, sources, &compiled.sources);
+            // A quick search that met no plan says nothing of the program.
+            if planner == Planner::Greedy && planned.state() == "planned" {
+                found(planned.clone());
+            }
         }
-        let options = PlanOptions { planner: Planner::Optimal, metric: None, rule: compiled.latency_rule() };
+        Ok(planned)
+    }
+
+    fn search(
+        &self,
+        compiled: &Compiled,
+        performance: &PerformanceSet,
+        planner: Planner,
+        started: Instant,
+        stop: &AtomicBool,
+    ) -> Result<Outcome<Plan>, SolverFault> {
+        let options = PlanOptions { planner, metric: None, rule: compiled.latency_rule() };
         let mut progress = |_: Progress| match stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -74,41 +115,24 @@ impl Own {
             progress: &mut progress,
             is_stopped: false,
         };
-        let outcome = match ent_planner::plan(&compiled.program, &performance, options, &mut control) {
-            Ok(outcome) => outcome,
-            Err(fault) => {
-                let trouble = format!("this is a bug in entc: the solver failed: {fault}");
-                return Ok(Planned { trouble: Some(trouble), ..Planned::default() });
-            }
-        };
-        let mut diagnostics = std::mem::take(&mut compiled.diagnostics);
-        diagnostics.extend(outcome.diagnostics);
-        let n_known = sources.iter().count();
-        let mut planned = Planned {
-            diagnostics: at_home(diagnostics, main, n_known, &compiled.sources),
-            ..Planned::default()
-        };
-        let mut plan = outcome.value;
-        if has_boards(plan.status) {
-            // Every number that is shown comes from the check.
-            match check(plan) {
-                Ok(checked) => {
-                    plan = checked.into_plan();
-                    plan.assumptions.extend(compiled.assumptions.iter().cloned());
-                    seal(&mut plan);
-                    planned.plan = Some(plan);
-                }
-                Err(faults) => {
-                    let first =
-                        faults.first().map_or_else(String::new, |f| format!("{}: {}", f.place, f.message));
-                    planned.trouble =
-                        Some(format!("this is a bug in entc: the plan fails its check: {first}"));
-                }
-            }
-        } else {
-            planned.plan = Some(plan);
+        ent_planner::plan(&compiled.program, performance, options, &mut control)
+    }
+}
+
+/// A plan that has passed the check, from which every number comes that is shown; or why there is none.
+fn checked(mut plan: Plan, compiled: &Compiled) -> Planned {
+    plan.assumptions.extend(compiled.assumptions.iter().cloned());
+    if !has_boards(plan.status) {
+        return Planned { plan: Some(plan), ..Planned::default() };
+    }
+    seal(&mut plan);
+    match check(plan) {
+        Ok(checked) => Planned { plan: Some(checked.into_plan()), ..Planned::default() },
+        Err(faults) => {
+            let first = faults.first().map_or_else(String::new, |f| format!("{}: {}", f.place, f.message));
+            let trouble = format!("this is a bug in entc: the plan fails its check: {first}");
+            Planned { trouble: Some(trouble), ..Planned::default() }
         }
-        Ok(planned)
     }
 }
 
@@ -151,7 +175,9 @@ fn compile(main: &str, sources: &Sources) -> Result<Compiled, Stop> {
 }
 
 /// Diagnostics of files that the editor does not know, moved to the main file with their place in words.
-fn at_home(diagnostics: Vec<Diagnostic>, main: &str, n_known: usize, sources: &Sources) -> Vec<Diagnostic> {
+/// `read` has the editor's texts, and those that were read beside them.
+fn at_home(diagnostics: Vec<Diagnostic>, main: &str, known: &Sources, read: &Sources) -> Vec<Diagnostic> {
+    let (sources, n_known) = (read, known.iter().count());
     let home = sources.find(main).unwrap_or_default();
     let is_known = |file: FileId| usize::try_from(file.0).is_ok_and(|id| id < n_known);
     diagnostics
@@ -188,11 +214,19 @@ mod tests {
     use ent_plan::plan::Status;
 
     fn planned(text: &str, stop: bool) -> Planned {
+        planned_by_steps(text, stop).1
+    }
+
+    /// The plans on the way, and the last.
+    fn planned_by_steps(text: &str, stop: bool) -> (Vec<Planned>, Planned) {
         let mut sources = Sources::default();
         sources.add("/other.ent", "");
         sources.add("/work/program.ent", text);
         let own = Own { time_limit: Duration::from_secs(60) };
-        own.plan("/work/program.ent", &sources, &AtomicBool::new(stop))
+        let mut steps = Vec::new();
+        let mut found = |planned| steps.push(planned);
+        let last = own.plan("/work/program.ent", &sources, &AtomicBool::new(stop), &mut found);
+        (steps, last)
     }
 
     const HEAD: &str = "import \"catalog:nvidia/a100-80gb-pcie\"\nimport \"catalog:performance/a100-80gb-pcie\"\n\
@@ -202,7 +236,11 @@ mod tests {
     #[test]
     fn an_open_program_is_planned_from_the_editors_text() {
         let text = format!("{HEAD}service s {{ model = m, rate = 10 req/s, latency = p99 <= 200 ms }}\n");
-        let planned = planned(&text, false);
+        let (steps, planned) = planned_by_steps(&text, false);
+        assert_eq!(
+            steps.iter().map(|s| s.plan.as_ref().unwrap().status).collect::<Vec<_>>(),
+            [Status::Feasible]
+        );
         let plan = planned.plan.unwrap();
         assert_eq!(plan.status, Status::Optimal, "{:?}", planned.diagnostics);
         assert_eq!(plan.services[0].name, "s");

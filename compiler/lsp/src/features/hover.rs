@@ -119,6 +119,13 @@ impl<'a> Question<'a, '_> {
         {
             text.push_str(&format!("\n\nHere: `{}`, {}.", resolved.text, resolved.words));
         }
+        if let ([block], Some(plan)) =
+            (self.place.blocks.as_slice(), self.planned.and_then(|p| p.plan.as_ref()))
+            && let Some(service) = block.name.as_deref().filter(|_| block.kind == "service")
+            && let Some(cost) = placement::promise(plan, service, name)
+        {
+            text.push_str(&format!("\n\nIn the current plan: {cost}{}.", self.age()));
+        }
         Some(text)
     }
 

@@ -15,9 +15,18 @@ struct Led {
 }
 
 impl Planning for Led {
-    fn plan(&self, main: &str, sources: &Sources, stop: &AtomicBool) -> Planned {
+    fn plan(
+        &self,
+        main: &str,
+        sources: &Sources,
+        stop: &AtomicBool,
+        found: &mut dyn FnMut(Planned),
+    ) -> Planned {
         let text = sources.find(main).and_then(|id| sources.get(id)).map_or("", |f| f.text.as_str());
         self.begun.send(text.to_owned()).unwrap();
+        if text.contains("two steps") {
+            found(Planned { plan: Some(ent_plan::plan::sample::plan()), ..Planned::default() });
+        }
         while !stop.load(Ordering::Relaxed) {
             match self.leave.recv_timeout(Duration::from_millis(1)) {
                 Ok(()) => {
@@ -118,10 +127,30 @@ fn programs_with_errors_are_not_planned_nor_any_when_that_is_off() {
     lead.send(()).unwrap();
 }
 
+#[test]
+fn a_plan_on_the_way_is_shown_and_what_was_asked_waits_for_the_last() {
+    let (mut background, begins, lead) = led();
+    let world = World::of(&format!("{PROGRAM}// two steps\n"));
+    let analysis = world.analysis();
+    background.changed(&world.workspace, world.file, analysis);
+    begins.recv().unwrap();
+    assert!(matches!(next(&background).happening, Happening::Started));
+    let event = next(&background);
+    assert!(matches!(event.happening, Happening::Found(_)));
+    assert!(background.take(event, analysis));
+    assert!(background.planned(world.file).is_some_and(|p| p.plan.is_some() && !p.is_final));
+    assert!(!background.plan_now(&world.workspace, world.file, analysis), "it is under way");
+    lead.send(()).unwrap();
+    let event = next(&background);
+    assert!(background.take(event, analysis));
+    assert!(background.plan_now(&world.workspace, world.file, analysis));
+    assert!(begins.is_empty(), "it was not planned again");
+}
+
 struct Failing;
 
 impl Planning for Failing {
-    fn plan(&self, _: &str, _: &Sources, _: &AtomicBool) -> Planned {
+    fn plan(&self, _: &str, _: &Sources, _: &AtomicBool, _: &mut dyn FnMut(Planned)) -> Planned {
         panic!("as a test")
     }
 }

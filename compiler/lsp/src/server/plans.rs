@@ -28,12 +28,13 @@ impl Server {
     /// Something happened in the background.
     pub(super) fn planned(&mut self, event: Event) {
         let main = event.main;
+        let is_started = matches!(event.happening, Happening::Started);
         let is_finished = matches!(event.happening, Happening::Finished(_));
         let Some(analysis) = self.programs.get(main) else { return };
         if !self.background.take(event, analysis) {
             return;
         }
-        if !is_finished {
+        if is_started {
             self.tell_planned(main, Map::from_iter([("state".to_owned(), "planning".into())]));
             return;
         }
@@ -41,11 +42,13 @@ impl Server {
         if let Some(planned) = self.background.planned(main) {
             self.tell_planned(main, planned.summary());
         }
-        let (now, later) = std::mem::take(&mut self.asked).into_iter().partition(|(_, of, _)| *of == main);
-        self.asked = later;
-        let now: Vec<(RequestId, FileId, Wanted)> = now;
-        for (id, _, wanted) in now {
-            self.answer_plan(id, main, wanted);
+        if is_finished {
+            let (now, later): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut self.asked).into_iter().partition(|(_, of, _)| *of == main);
+            self.asked = later;
+            for (id, _, wanted) in now {
+                self.answer_plan(id, main, wanted);
+            }
         }
         self.refresh_shown();
     }

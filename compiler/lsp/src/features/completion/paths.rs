@@ -1,7 +1,7 @@
 //! The beginning of a path → catalogue entries and files that it may become.
 
 use super::{Asked, Offer};
-use ent_plan::device::{self, board_ids};
+use crate::geometry;
 use ent_plan::performance::catalogue;
 use lsp_types::CompletionItemKind;
 
@@ -12,8 +12,8 @@ impl Asked<'_, '_> {
     /// What an import may name.
     pub(super) fn import_paths(&mut self) {
         let close = self.closing_quote();
-        for id in board_ids() {
-            let title = device::board(id).map(|board| board.title).unwrap_or_default();
+        for board in geometry::catalogue() {
+            let (id, title) = (board.id.as_str(), &board.title);
             for (folder, what) in [("nvidia", "board"), ("performance", "performance models measured on it")]
             {
                 if folder == "performance" && catalogue(id).is_none() {

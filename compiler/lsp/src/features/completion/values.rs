@@ -9,7 +9,7 @@ use crate::names::Sort;
 use crate::place::{Part, Subject, ValuePlace};
 use crate::vocabulary::{Expected, FUNCTIONS, Measure, argument, attribute, limit};
 use ent_lang::vocabulary::ELEMENTS;
-use ent_plan::device::{self, Board, board_ids};
+use ent_plan::device::{Board, board_ids};
 use lsp_types::CompletionItemKind as Kind;
 
 /// Percentiles that are promised, the usual one first.
@@ -276,16 +276,15 @@ impl Asked<'_, '_> {
             let offer = Offer::new(name.clone(), Kind::STRUCT, 0).detail(title.clone());
             self.offer(offer.documentation(menu.clone()));
         }
-        for id in board_ids() {
-            let name = id.replace('-', "_");
+        for board in geometry::catalogue() {
+            let name = board.id.replace('-', "_");
             if known.iter().any(|(known, ..)| *known == name) {
                 continue;
             }
-            let Some(board) = device::board(id) else { continue };
             let offer = Offer::new(name, Kind::STRUCT, 8)
                 .detail(board.title.clone())
-                .documentation(geometry::menu(&board))
-                .import(format!("catalog:nvidia/{id}"));
+                .documentation(geometry::menu(board))
+                .import(format!("catalog:nvidia/{}", board.id));
             self.offer(offer);
         }
     }

@@ -72,6 +72,11 @@ fn a_service_tells_its_promises_defaults_and_what_the_plan_gives_it() {
     let with_plan = said_with(&world, Some(&planned)).unwrap();
     assert!(with_plan.contains("1 × 3g.40gb · 1050 MHz · batch 2"), "{with_plan}");
     assert!(with_plan.contains("of the promise is used") && !with_plan.contains("before the last change"));
+    let mut world = World::of(&QUICKSTART.replace("rate = 300", "ra$0te = 300"));
+    assert!(said_with(&world, Some(&planned)).unwrap().contains("J a request"));
+    world.offset = QUICKSTART.find("latency").unwrap();
+    assert!(said_with(&world, Some(&planned)).unwrap().contains("of the promise"));
+    world = World::of(&marked);
     plan.services.clear();
     let older = Planned { revision: 0, ..planned };
     assert!(said_with(&world, Some(&older)).unwrap().contains("before the last change"));
