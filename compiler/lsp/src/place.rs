@@ -147,8 +147,50 @@ pub(crate) fn roles(text: &str) -> Vec<(Token, Role)> {
     found
 }
 
-/// What stands at an offset.
+/// What stands at an offset. Of a long text only what is around it is read.
 pub(crate) fn place(text: &str, offset: usize) -> Place {
+    let (start, end) = around(text, offset);
+    let mut found = place_in(text.get(start..end).unwrap_or(text), offset - start);
+    found.replace = found.replace.start + start..found.replace.end + start;
+    found.entry_start += start;
+    found.blocks.iter_mut().for_each(|block| block.start += start);
+    found
+}
+
+/// From the last line at the margin before an offset that begins a block or a declaration, to the first
+/// one behind it.
+fn around(text: &str, offset: usize) -> (usize, usize) {
+    let begins = |line: &str| {
+        let word = line.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or("");
+        match word {
+            "service" | "model" | "board" | "hardware" | "carbon" | "objective" => line.contains('{'),
+            "param" | "let" => line.contains('='),
+            "import" => line.contains('"'),
+            _ => false,
+        }
+    };
+    let line_at = |at: usize| text.get(at..).unwrap_or("").split('\n').next().unwrap_or("");
+    let before = text.get(..offset).unwrap_or("");
+    // The line of the offset is being typed, and may begin anything: look above it.
+    let mut line = before.rfind('\n').unwrap_or(0);
+    let start = loop {
+        let Some(previous) = before.get(..line).and_then(|b| b.rfind('\n')) else { break 0 };
+        if begins(line_at(previous + 1)) {
+            break previous + 1;
+        }
+        line = previous;
+    };
+    let mut end = offset;
+    while let Some(next) = text.get(end..).and_then(|rest| rest.find('\n')) {
+        end += next + 1;
+        if begins(line_at(end)) {
+            return (start, end);
+        }
+    }
+    (start, text.len())
+}
+
+fn place_in(text: &str, offset: usize) -> Place {
     let all = tokens(text);
     let mut machine = Machine::new(text);
     let mut current: Option<(usize, &Token)> = None;

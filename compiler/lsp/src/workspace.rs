@@ -373,10 +373,11 @@ fn read(name: &str) -> Result<String, LoadError> {
 }
 
 fn refusal(error: &std::io::Error) -> LoadError {
-    match error.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => LoadError::Missing,
-        kind => LoadError::Unreadable(kind.to_string()),
+    let kind = error.kind();
+    if matches!(kind, std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) {
+        return LoadError::Missing;
     }
+    LoadError::Unreadable(kind.to_string())
 }
 
 /// The name of an address: the path of `file:` addresses, percent signs resolved, a drive's letter small.

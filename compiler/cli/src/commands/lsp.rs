@@ -1,5 +1,6 @@
 //! `entc lsp`: the language server over standard input and output, with plans from entc's own planner.
 
+use super::pictures::curves;
 use super::plan::has_boards;
 use super::program::{Compiled, performance, read};
 use crate::arguments::Lsp as Arguments;
@@ -8,15 +9,15 @@ use ent_lang::{Parsed, compile_parsed, imported_spec};
 use ent_lsp::planning::Planned;
 use ent_lsp::{End, Planning};
 use ent_performance::PerformanceSet;
-use ent_picture::Findings;
+use ent_picture::{Curve, Findings};
 use ent_plan::diagnostic::{Diagnostic, FileId, Label, Outcome, Sources, Span};
 use ent_plan::plan::{Plan, check, seal};
 use ent_plan::text::LoadError;
 use ent_planner::{Control, PlanOptions, Planner, Progress, SolverFault};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Speaks with an editor until it leaves.
@@ -24,7 +25,7 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
     crate::bug::processing("program");
     let planning: Option<Arc<dyn Planning>> = match arguments.no_planning {
         true => None,
-        false => Some(Arc::new(Own { time_limit: arguments.time_limit })),
+        false => Some(Arc::new(Own::new(arguments.time_limit))),
     };
     match ent_lsp::serve_stdio(planning) {
         End::InOrder => Exit::Done,
@@ -35,6 +36,8 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
 /// entc's own planner that proves.
 struct Own {
     time_limit: Duration,
+    /// The curves of the last plan, by its checksum: a page shows them.
+    curves: Mutex<(Option<String>, Vec<Curve>)>,
 }
 
 impl Planning for Own {
@@ -64,11 +67,17 @@ impl Planning for Own {
     }
 
     fn page(&self, plan: &Plan) -> Option<String> {
-        ent_picture::plan_page(plan, &Findings::default()).ok()
+        let last = self.curves.lock().unwrap_or_else(PoisonError::into_inner);
+        let curves = (last.0 == plan.checksum).then(|| last.1.clone());
+        ent_picture::plan_page(plan, &Findings { curves, ..Findings::default() }).ok()
     }
 }
 
 impl Own {
+    fn new(time_limit: Duration) -> Self {
+        Self { time_limit, curves: Mutex::default() }
+    }
+
     /// A quick plan first, then the one that is proven.
     fn make(
         &self,
@@ -99,6 +108,10 @@ impl Own {
             if planner == Planner::Greedy && planned.state() == "planned" {
                 found(planned.clone());
             }
+        }
+        if let Some(plan) = planned.plan.as_ref().filter(|plan| !plan.gpus.is_empty()) {
+            let curves = curves(plan, &compiled, &performance);
+            *self.curves.lock().unwrap_or_else(PoisonError::into_inner) = (plan.checksum.clone(), curves);
         }
         Ok(planned)
     }
@@ -231,7 +244,7 @@ mod tests {
         let mut sources = Sources::default();
         sources.add("/other.ent", "");
         sources.add("/work/program.ent", text);
-        let own = Own { time_limit: Duration::from_secs(60) };
+        let own = Own::new(Duration::from_secs(60));
         let mut steps = Vec::new();
         let mut found = |planned| steps.push(planned);
         let last = own.plan("/work/program.ent", &sources, &AtomicBool::new(stop), &mut found);
@@ -254,6 +267,8 @@ mod tests {
         assert_eq!(plan.status, Status::Optimal, "{:?}", planned.diagnostics);
         assert_eq!(plan.services[0].name, "s");
         assert_eq!(planned.trouble, None);
+        let page = Own::new(Duration::from_secs(60)).page(&plan).unwrap();
+        assert!(page.contains("<html"), "{page}");
     }
 
     #[test]

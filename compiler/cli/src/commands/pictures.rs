@@ -174,7 +174,7 @@ fn fronts(
 }
 
 /// Dynamic power over the clock of every operating point of a plan, each once, in the plan's order.
-fn curves(plan: &Plan, compiled: &Compiled, performance: &PerformanceSet) -> Vec<Curve> {
+pub(super) fn curves(plan: &Plan, compiled: &Compiled, performance: &PerformanceSet) -> Vec<Curve> {
     let mut seen = BTreeSet::new();
     let mut curves = Vec::new();
     for gpu in &plan.gpus {

@@ -8,9 +8,9 @@ use crate::place::{Position, place};
 use ent_lang::ast::ItemKind;
 use ent_plan::diagnostic::{FileId, Span};
 use lsp_types::{
-    DocumentHighlight, DocumentHighlightKind, Location, PrepareRenameResponse, TextEdit, Uri, WorkspaceEdit,
+    DocumentHighlight, DocumentHighlightKind, Location, PrepareRenameResponse, TextEdit, WorkspaceEdit,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Where the name at a byte is declared; of an import, the file.
 #[must_use]
@@ -116,13 +116,12 @@ pub fn rename(
             edits.insert(one.span, written(snapshot, one, new_name));
         }
     }
-    #[expect(clippy::mutable_key_type, reason = "the protocol's own type; addresses are not changed")]
-    let mut changes: HashMap<Uri, Vec<TextEdit>> = HashMap::new();
+    let mut by_file: BTreeMap<FileId, Vec<TextEdit>> = BTreeMap::new();
     for (span, new_text) in edits {
-        let Some(Location { uri, range }) = first.location(span) else { continue };
-        changes.entry(uri).or_default().push(TextEdit { range, new_text });
+        by_file.entry(span.file).or_default().push(TextEdit { range: first.range(span), new_text });
     }
-    Ok(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() })
+    let change = |(file, edits)| first.workspace.file(file).map(|f| (f.uri.clone(), f.version, edits));
+    Ok(first.workspace.edit(by_file.into_iter().filter_map(change).collect()))
 }
 
 /// Whether a text can be written as a name without quotes.

@@ -165,6 +165,7 @@ impl Client {
     }
 
     /// The process's id.
+    #[allow(dead_code, reason = "the benchmark looks at its memory")]
     pub(crate) fn process(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
