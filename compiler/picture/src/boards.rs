@@ -3,7 +3,7 @@
 //! A thousand boards are few kinds: each kind is drawn once, with the range of its numbers where boards
 //! differ in their rates only.
 
-use crate::quantity::{few_watts, number, percent};
+use crate::quantity::{digits, few_watts, number, percent};
 use crate::text::plain;
 use ent_plan::device::Board;
 use ent_plan::plan::{Gpu, Instance, Plan, Sharing};
@@ -180,7 +180,12 @@ pub(crate) fn watts(instances: &[&Instance], value: impl Fn(&Instance) -> Option
 }
 
 fn with_band(shown: &str, band: f64) -> String {
-    if band > 0.0 { format!("{shown} ± {} W", few_watts(band)) } else { format!("{shown} W") }
+    if band > 0.0 { format!("{shown} ± {} W", band_words(band)) } else { format!("{shown} W") }
+}
+
+/// The number of an error band in watts: tenths, or one digit where that would be none.
+pub(crate) fn band_words(band: f64) -> String {
+    if band < 0.05 { digits(band, 1) } else { few_watts(band) }
 }
 
 /// One value, or from–to where boards differ.
@@ -301,5 +306,6 @@ mod tests {
         assert_eq!(pair(92.456, '≤', 100.0), "92.46 ≤ 100 ms");
         assert_eq!(pair(7295.0, '≤', 10_000.0), "7.295 ≤ 10 s");
         assert_eq!(percentile_word(0.999), "p99.9");
+        assert_eq!((band_words(0.021), band_words(1.26)), ("0.02".to_owned(), "1.3".to_owned()));
     }
 }

@@ -3,7 +3,7 @@
 //! The one file that knows how plotters is set up: sizes, letters, axes. Coordinates come out as whole
 //! pixels, so that the same numbers give the same bytes.
 
-use crate::palette::{FAINT, GRID, INK, dark_rules};
+use crate::palette::{FAINT, GRID, INK, PAPER, dark_rules};
 use crate::text::plain;
 use maud::{PreEscaped, html};
 use plotters::coord::Shift;
@@ -66,7 +66,11 @@ impl Drawing {
                 height=[size.map(|s| s.1)] role="img" aria-labelledby={ (title_id) " " (text_id) } {
                 title id=(title_id) { (plain(&self.title)) }
                 desc id=(text_id) { (plain(&self.description)) }
-                @if !style.is_empty() { style { (PreEscaped(style)) } }
+                @if !style.is_empty() {
+                    style { (PreEscaped(style)) }
+                    // Whatever it is laid on: letters that follow light and dark bring their paper.
+                    rect width=(self.width) height=(self.height) fill=(PAPER.hex()) {}
+                }
                 (PreEscaped(&self.body))
             }
         }

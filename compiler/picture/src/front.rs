@@ -77,7 +77,7 @@ impl Axis {
     }
 }
 
-/// A front: plans of which none is better than another in both axes.
+/// A front: plans of which none is better than another in both axes, and the one to compare them with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Front {
     /// What is limited.
@@ -109,6 +109,8 @@ pub struct FrontPoint {
     pub mean_power_w: Option<f64>,
     /// Whether this is the plan that the page is about, or the spec as it is.
     pub is_chosen: bool,
+    /// Whether no other plan of the front is as good in both. Only a chosen one is here without.
+    pub is_best: bool,
 }
 
 impl FrontPoint {
@@ -163,7 +165,9 @@ pub(crate) fn draw(front: &Front, id: &str) -> Result<Drawing, DrawError> {
         let color = SERVICES[0].rgb();
         // Between two points nothing better is known than the left one.
         let mut steps = Vec::new();
-        for pair in points.windows(2) {
+        let best: Vec<&(f64, f64, f64)> =
+            points.iter().zip(&front.points).filter(|(_, p)| p.is_best).map(|(place, _)| place).collect();
+        for pair in best.windows(2) {
             if let [a, b] = pair {
                 steps.extend([(a.0, a.1), (b.0, a.1), (b.0, b.1)]);
             }
@@ -222,6 +226,7 @@ pub(crate) mod tests {
             gpus: 2,
             mean_power_w: Some(y),
             is_chosen,
+            is_best: true,
         };
         Front {
             x: Axis::Metric(Metric::Gpus),

@@ -151,7 +151,7 @@ mod tests {
         let mut plan = sample::plan();
         plan.services[0].predicted_latency_ms = Some(20.0);
         plan.services[1].predicted_latency_ms = Some(10.0);
-        let text = draw(&plan).unwrap().unwrap().standalone();
+        let text = draw(&plan).unwrap().unwrap().inline();
         let tree = roxmltree::Document::parse(&text).unwrap();
         let widths: Vec<f64> = tree
             .descendants()

@@ -6,7 +6,7 @@
 use crate::chart::{DrawError, Drawing};
 use crate::front::{Axis, Front, FrontPoint};
 use crate::palette::{dark_rules, variables};
-use crate::quantity::{few_watts, metric, percent, watts};
+use crate::quantity::{metric, percent, watts};
 use crate::text::plain;
 use crate::{Findings, front};
 use ent_plan::plan::{Metric, Plan, Status};
@@ -248,7 +248,7 @@ fn tiles(plan: &Plan) -> Markup {
                     dt { (name) }
                     dd {
                         strong { (value) }
-                        @if band > 0.0 { " " span class="band" { "± " (few_watts(band)) " W" } }
+                        @if band > 0.0 { " " span class="band" { "± " (crate::boards::band_words(band)) " W" } }
                         small { (kind) }
                     }
                 }

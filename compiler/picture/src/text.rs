@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A letter is at most about this wide, as a share of the size of the font; wide ones twice.
-const WIDTH: f64 = 0.56;
+pub(crate) const WIDTH: f64 = 0.56;
 
 /// The text with what XML 1.0 cannot hold replaced, and with nothing that turns the direction of what
 /// follows: a name must not change how its neighbours read.

@@ -52,6 +52,8 @@ pub(crate) struct Explored {
     pub(crate) limited: f64,
     /// The plan's value of the minimised metric.
     pub(crate) minimized: f64,
+    /// Whether no other plan here is as good in both. Only the spec as it is is here without.
+    pub(crate) is_best: bool,
     /// What the limited metric was kept within; `null` without a limit.
     pub(crate) at_most: Option<f64>,
     /// What every latency promise was multiplied by.
@@ -114,7 +116,7 @@ pub(super) fn run(arguments: &Explore, terminal: &Terminal) -> Result<Exit, Stop
         });
     }
     let files = arguments.plans.as_deref().map(|folder| save(&found, folder, terminal)).transpose()?;
-    let front = found.front(&wanted, None);
+    let front = found.front(&wanted);
     if let Some(path) = &arguments.pictures.svg {
         write::atomically(path, &front_svg(&front).map_err(undrawn)?)?;
         say(path, terminal);
@@ -150,6 +152,7 @@ fn explored(found: &Found, files: &[String]) -> Vec<Explored> {
     let one = |(index, point): (usize, &search::Point)| Explored {
         limited: point.x,
         minimized: point.y,
+        is_best: point.is_best,
         at_most: point.limit,
         latency_slack: point.slack,
         status: point.plan.status,

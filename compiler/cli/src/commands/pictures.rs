@@ -168,7 +168,7 @@ fn fronts(
             total_s,
             terminal,
         };
-        fronts.push(search.run(&wanted, known)?.front(&wanted, Some(plan)));
+        fronts.push(search.run(&wanted, known)?.front(&wanted));
     }
     Ok(fronts)
 }

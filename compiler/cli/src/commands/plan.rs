@@ -77,8 +77,9 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Result<Exit, St
     seal(&mut made.plan);
     let plan = &made.plan;
     if arguments.pictures.html.is_some() || arguments.pictures.svg.is_some() {
+        let is_whole = !made.is_interrupted;
         let more =
-            More { fronts: arguments.fronts, alternatives: arguments.alternatives && !made.is_interrupted };
+            More { fronts: arguments.fronts && is_whole, alternatives: arguments.alternatives && is_whole };
         let wishes = limits.wishes(Planner::Optimal, compiled.latency_rule());
         let findings = pictures::findings(plan, &mut compiled, &performance, &wishes, more, terminal)?;
         pictures::write(&arguments.pictures, plan, &findings, terminal)?;

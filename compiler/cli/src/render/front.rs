@@ -4,7 +4,7 @@ use super::line::{Line, Role, page};
 use super::plan::Canvas;
 use super::quantity::watts;
 use super::table::{Column, table};
-use ent_picture::{Axis, Front};
+use ent_picture::{Axis, Front, FrontPoint};
 use ent_plan::plan::{Metric, Status};
 
 /// Draws a front.
@@ -30,7 +30,7 @@ pub(crate) fn front(program: &str, front: &Front, canvas: &Canvas) -> String {
                 Line::of(Role::Name, front.y.shown(point.y)),
                 Line::plain(point.bound.map_or_else(|| "-".to_owned(), |bound| front.y.shown(bound))),
                 Line::plain(point.mean_power_w.map_or_else(|| "unknown".to_owned(), watts)),
-                Line::of(proof, point.proof()),
+                Line::of(proof, point.proof()).and(Role::Faint, mark(point)),
             ];
             if !has_boards {
                 row.insert(3, Line::plain(point.gpus.to_string()));
@@ -46,4 +46,13 @@ pub(crate) fn front(program: &str, front: &Front, canvas: &Canvas) -> String {
         lines.extend(Line::of(Role::Faint, format!("  {note}")).wrapped(canvas.width, 4));
     }
     page(&lines, canvas.color)
+}
+
+/// What else is to be known of a point.
+fn mark(point: &FrontPoint) -> &'static str {
+    match (point.is_chosen, point.is_best) {
+        (false, _) => "",
+        (true, true) => ", the spec as it is",
+        (true, false) => ", the spec as it is; another one here is as good in both",
+    }
 }

@@ -84,3 +84,14 @@ fn the_readme_shows_the_plan_of_the_quickstart() {
     );
     std::fs::write(path, format!("{before}```text\n{out}```{after}")).unwrap();
 }
+
+#[test]
+fn the_page_of_pictures_shows_the_front_of_the_quickstart() {
+    let page = std::fs::read_to_string(root().join("docs/pictures.md")).unwrap();
+    let (_, rest) = page.split_once("```text\n$ entc ").unwrap();
+    let (command, shown) = rest.split_once("```").unwrap().0.split_once('\n').unwrap();
+    let arguments: Vec<&str> = command.split_whitespace().collect();
+    let (code, out, err) = told(entc(&root(), &arguments).env("COLUMNS", "100").output().as_ref().unwrap());
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(out, shown);
+}

@@ -22,9 +22,11 @@ fn front(folder: &std::path::Path, arguments: &[&str]) -> Value {
     let points = value["points"].as_array().unwrap();
     assert!(!points.is_empty());
     let number = |point: &Value, name: &str| point[name].as_f64().unwrap();
-    for pair in points.windows(2) {
-        assert!(number(&pair[0], "limited") < number(&pair[1], "limited"), "{pair:?}");
-        assert!(number(&pair[0], "minimized") > number(&pair[1], "minimized"), "{pair:?}");
+    let best: Vec<&Value> = points.iter().filter(|point| point["is_best"] == true).collect();
+    assert!(best.len() + 1 >= points.len(), "only the spec as it is may be no better than another");
+    for pair in best.windows(2) {
+        assert!(number(pair[0], "limited") < number(pair[1], "limited"), "{pair:?}");
+        assert!(number(pair[0], "minimized") > number(pair[1], "minimized"), "{pair:?}");
     }
     for point in points {
         assert!(number(point, "bound") <= number(point, "minimized") * (1.0 + 1e-9), "{point}");

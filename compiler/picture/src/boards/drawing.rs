@@ -5,7 +5,7 @@
 use super::{Content, Kind, Stretch, batch, busy, latency, share, watts};
 use crate::chart::Drawing;
 use crate::palette::{FAINT, GRID, IDLE, INK, PAPER, service};
-use crate::text::cut;
+use crate::text::{WIDTH as LETTER_WIDTH, cut};
 use ent_plan::plan::{Instance, Plan, Sharing, Unused};
 use maud::{Markup, html};
 
@@ -101,10 +101,10 @@ fn instance(y: f64, height: f64, size: u32, instances: &[&Instance], kind: &Kind
                 rect class="compute" x=(at(f64::from(WIDTH) - 8.0 - squares_width + STEP * f64::from(n)))
                     y=(at(first_line - SQUARE)) width=(at(SQUARE)) height=(at(SQUARE)) rx="1.5" fill=(color) {}
             }
-            @for (n, (line, is_strong)) in lines.iter().enumerate() {
+            @for (n, (name, rest)) in lines.iter().enumerate() {
                 text x=(at(INDENT)) y=(at(first_line + LINE * n as f64)) font-size=(LETTERS)
-                    font-weight=[is_strong.then_some("600")] fill=(INK.hex()) {
-                    (cut(line, if n == 0 { room - squares_width } else { room }, LETTERS))
+                    font-weight=[(!name.is_empty()).then_some("600")] fill=(INK.hex()) {
+                    (fitted(name, rest, if n == 0 { room - squares_width } else { room }))
                 }
             }
         }
@@ -117,30 +117,43 @@ fn utilisation(instances: &[&Instance]) -> f64 {
     sum / instances.len().max(1) as f64
 }
 
-/// As many lines as there is room for, the most important first; whether a line is strong.
-fn lines(instances: &[&Instance], plan: &Plan, room: usize) -> Vec<(String, bool)> {
+/// A name and what must stand behind it, in a width: the name is cut before anything else.
+fn fitted(name: &str, rest: &str, width: f64) -> String {
+    if name.is_empty() {
+        return cut(rest, width, LETTERS);
+    }
+    // Strong letters are wider.
+    let size = LETTERS * 1.12;
+    let behind = cut(rest, width - size, size);
+    let taken = behind.chars().count() as f64 * size * LETTER_WIDTH;
+    cut(name, width - taken, size) + &behind
+}
+
+/// As many lines as there is room for, the most important first: a name that may be cut, and the rest.
+fn lines(instances: &[&Instance], plan: &Plan, room: usize) -> Vec<(String, String)> {
     let Some(first) = instances.first() else { return Vec::new() };
-    let name = &first.service;
     let share = share(first);
     let batch = batch(first);
     let busy = busy(instances);
     let latency = latency(plan, instances);
     let mean = watts(instances, |i| i.mean_dynamic_power_w);
     let peak = watts(instances, |i| i.dynamic_power_w);
+    let heading = |rest: String| (first.service.clone(), rest);
+    let line = |text: String| (String::new(), text);
     match room {
         0 => Vec::new(),
-        1 => vec![(format!("{name} · {share} · {batch}"), true)],
-        2 => vec![(format!("{name} · {share} · {batch}"), true), (format!("{latency} · mean {mean}"), false)],
+        1 => vec![heading(format!(" · {share} · {batch}"))],
+        2 => vec![heading(format!(" · {share} · {batch}")), line(format!("{latency} · mean {mean}"))],
         3 => vec![
-            (format!("{name} · {share}"), true),
-            (format!("{batch} · {busy} · {latency}"), false),
-            (format!("mean {mean} · busy {peak}"), false),
+            heading(format!(" · {share}")),
+            line(format!("{batch} · {busy} · {latency}")),
+            line(format!("mean {mean} · busy {peak}")),
         ],
         _ => vec![
-            (format!("{name} · {share}"), true),
-            (format!("{batch} · {busy}"), false),
-            (latency, false),
-            (format!("mean {mean} · busy {peak}"), false),
+            heading(format!(" · {share}")),
+            line(format!("{batch} · {busy}")),
+            line(latency),
+            line(format!("mean {mean} · busy {peak}")),
         ],
     }
 }

@@ -1,6 +1,7 @@
 //! A plan → watts by cause and latencies beside their promises, each as a chart and as a table.
 
 use super::{Section, cell, figure, named, table};
+use crate::boards::band_words;
 use crate::chart::DrawError;
 use crate::latency;
 use crate::quantity::{few_watts, number, percent};
@@ -46,7 +47,7 @@ pub(super) fn watts(plan: &Plan) -> Result<Option<Section>, DrawError> {
 
 fn with_band(value: Option<f64>, band: f64) -> String {
     match value {
-        Some(w) if band > 0.0 => format!("{} ± {} W", few_watts(w), few_watts(band)),
+        Some(w) if band > 0.0 => format!("{} ± {} W", few_watts(w), band_words(band)),
         Some(w) => format!("{} W", few_watts(w)),
         None => "unknown".to_owned(),
     }

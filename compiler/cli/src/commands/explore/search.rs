@@ -57,6 +57,10 @@ pub(crate) struct Point {
     pub(crate) x: f64,
     /// Its value on the minimised axis.
     pub(crate) y: f64,
+    /// Whether it is the caller's own plan, or that of the spec as it is: it stays, to be compared with.
+    pub(crate) is_reference: bool,
+    /// Whether no other plan is as good in both.
+    pub(crate) is_best: bool,
 }
 
 /// What a search found.
@@ -146,13 +150,15 @@ impl Course<'_, '_> {
     fn by_limits(&mut self, limited: Metric, known: Option<&Plan>) -> Result<(), End> {
         let minimized = self.wanted.minimized;
         let free = Ask { minimized, limit: None, slack: 1.0 };
-        match known {
-            Some(plan) => self.keep(plan.clone(), free),
-            None => self.ask(free)?,
+        if let Some(plan) = known {
+            self.keep(plan.clone(), free, true);
+        }
+        // The least that is possible at all comes first: it asks for every fact that the other points need.
+        let Some(least) = self.least(limited)? else { return Ok(()) };
+        if known.is_none() {
+            self.ask(free)?;
         }
         let Some(most) = self.points.first().map(|point| point.x) else { return Ok(()) };
-        // The least that is possible at all, then the best with no more than that.
-        let Some(least) = self.least(limited)? else { return Ok(()) };
         let within = |value: f64| if limited == Metric::Gpus { value } else { value + ROOM * value.abs() };
         if least >= most - ALIKE * most.abs() {
             self.notes.push(format!(
@@ -192,8 +198,11 @@ impl Course<'_, '_> {
                     ));
                 }
             }
+            None if made.is_interrupted => return Err(End::Stopped("interrupted")),
             None => {
-                self.notes.push(format!("no plan with the least {} was found in its time", limited.word()));
+                let name = Axis::Metric(limited).name();
+                self.notes.push(format!("no plan with the least {name} was found in its time"));
+                self.failed = Some(made);
             }
         }
         Ok(value)
@@ -207,7 +216,7 @@ impl Course<'_, '_> {
             let ask = Ask { minimized, limit: None, slack };
             let n_before = self.points.len();
             match known.filter(|_| slack == 1.0) {
-                Some(plan) => self.keep(plan.clone(), ask),
+                Some(plan) => self.keep(plan.clone(), ask, true),
                 None => self.ask(ask)?,
             }
             if self.points.len() == n_before {
@@ -238,7 +247,8 @@ impl Course<'_, '_> {
         let made = self.plan(ask)?;
         let is_interrupted = made.is_interrupted;
         if has_boards(made.plan.status) {
-            self.keep(made.plan, ask);
+            let is_reference = self.wanted.limited == Axis::LatencySlack && ask.slack == 1.0;
+            self.keep(made.plan, ask, is_reference);
         } else if is_interrupted {
             return Err(End::Stopped("interrupted"));
         } else {
@@ -247,7 +257,7 @@ impl Course<'_, '_> {
         if is_interrupted { Err(End::Stopped("interrupted")) } else { Ok(()) }
     }
 
-    fn keep(&mut self, plan: Plan, ask: Ask) {
+    fn keep(&mut self, plan: Plan, ask: Ask, is_reference: bool) {
         let value = |metric| plan.metrics.value(metric, plan.accounting.horizon_s);
         let x = match self.wanted.limited {
             Axis::Metric(metric) => value(metric),
@@ -255,7 +265,7 @@ impl Course<'_, '_> {
         };
         let (Some(x), Some(y)) = (x, value(ask.minimized)) else { return };
         let limit = ask.limit.map(|(_, at_most)| at_most);
-        self.points.push(Point { plan, limit, slack: ask.slack, x, y });
+        self.points.push(Point { plan, limit, slack: ask.slack, x, y, is_reference, is_best: true });
     }
 
     /// Plans the program with what is asked in place of its own wishes.
@@ -294,8 +304,11 @@ impl Course<'_, '_> {
         let n_before = self.points.len();
         self.points.sort_by(|a, b| a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y)));
         let mut front: Vec<Point> = Vec::new();
-        for point in self.points {
-            if front.last().is_none_or(|last| point.y < last.y - ALIKE * last.y.abs()) {
+        let mut least = f64::INFINITY;
+        for mut point in self.points {
+            point.is_best = least.is_infinite() || point.y < least - ALIKE * least.abs();
+            least = least.min(point.y);
+            if point.is_best || point.is_reference {
                 front.push(point);
             }
         }
@@ -316,14 +329,8 @@ impl Course<'_, '_> {
 }
 
 impl Found {
-    /// The front, to be drawn. The point of the chosen plan is marked: the one without a limit, or the spec
-    /// as it is.
-    pub(crate) fn front(&self, wanted: &Wanted, chosen: Option<&Plan>) -> Front {
-        let is_chosen = |point: &Point| match (wanted.limited, chosen) {
-            (Axis::LatencySlack, _) => point.slack == 1.0,
-            (Axis::Metric(_), Some(plan)) => point.plan.gpus == plan.gpus,
-            (Axis::Metric(_), None) => false,
-        };
+    /// The front, to be drawn.
+    pub(crate) fn front(&self, wanted: &Wanted) -> Front {
         let point = |point: &Point| FrontPoint {
             x: point.x,
             y: point.y,
@@ -332,7 +339,8 @@ impl Found {
             gap: point.plan.objective.gap,
             gpus: point.plan.metrics.gpus,
             mean_power_w: point.plan.metrics.mean_power_w,
-            is_chosen: is_chosen(point),
+            is_chosen: point.is_reference,
+            is_best: point.is_best,
         };
         Front {
             x: wanted.limited,

@@ -8,8 +8,9 @@ use crate::exit::Stop;
 const STYLE: &str = "\
 :root{color-scheme:light dark;--line:#8884;--bad:#b3261e;--good:#1b6e3c}\
 @media(prefers-color-scheme:dark){:root{--bad:#ff8a80;--good:#7bd88f}}\
-body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem}\
-svg{max-width:100%;height:auto;color:inherit!important}\
+@media print{svg{min-width:0!important}}figure{margin:0}\
+body{background:Canvas;color:CanvasText;font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem}\
+svg{width:100%;min-width:44rem;height:auto;color:inherit!important}.wide:focus-visible{outline:3px solid #0072b2;outline-offset:2px}\
 table{border-collapse:collapse;width:100%;margin:.5rem 0}\
 th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:right;font-variant-numeric:tabular-nums}\
 th:first-child,td:first-child{text-align:left}\
@@ -21,9 +22,12 @@ th:first-child,td:first-child{text-align:left}\
 /// As [`picture::svg`].
 pub(crate) fn html(comparison: &Comparison) -> Result<String, Stop> {
     let title = format!("{}: planners side by side", escaped(&comparison.program));
-    let mut body = format!("<h1>{title}</h1>\n<p>Minimise {}.</p>\n", comparison.metric.word());
+    let mut body = format!(
+        "<header>\n<h1>{title}</h1>\n<p>Minimise {}.</p>\n</header>\n<main>\n",
+        comparison.metric.word()
+    );
     body.push_str(&format!(
-        "<figure>\n{}<figcaption>{}. A hollow mark: the plan leaves out work or cannot be set up.</figcaption>\n</figure>\n",
+        "<figure>\n<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"Picture: watts over load\">\n{}</div>\n<figcaption>{}. A hollow mark: the plan leaves out work or cannot be set up.</figcaption>\n</figure>\n",
         picture::svg(comparison)?,
         escaped(picture::axis(comparison.metric))
     ));
@@ -34,7 +38,7 @@ pub(crate) fn html(comparison: &Comparison) -> Result<String, Stop> {
     for text in definitions(comparison) {
         body.push_str(&format!("<li>{}</li>\n", escaped(&text)));
     }
-    body.push_str(&format!("</ul>\n<footer>entc {}</footer>\n", comparison.entc_version));
+    body.push_str(&format!("</ul>\n</main>\n<footer>entc {}</footer>\n", comparison.entc_version));
     Ok(format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
@@ -62,7 +66,7 @@ fn load(at: &AtLoad) -> String {
     let titles: String = titles.iter().map(|t| format!("<th scope=\"col\">{t}</th>")).collect();
     let rows: String = at.plans.iter().map(|judged| row(judged, has_carbon)).collect();
     let mut text = format!(
-        "<h2>{heading}</h2>\n<div class=\"wide\"><table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
+        "<h2>{heading}</h2>\n<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"Table: {heading}\"><table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
     );
     let misses: String = at
         .plans
