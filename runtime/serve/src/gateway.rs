@@ -28,9 +28,10 @@ mod replica;
 mod service;
 mod stats;
 mod timer;
+mod traces;
 mod workers;
 
-pub use options::{Limits, Options, Shedding};
+pub use options::{Limits, Options, Shedding, Tracing};
 pub use stats::{Outcomes, ReplicaStats, ServiceStats, Stats};
 
 /// Starts gateways.

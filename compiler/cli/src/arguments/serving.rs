@@ -44,6 +44,12 @@ pub(crate) struct Gateway {
     /// A file with the token that clients have to send; needed where an address is not a loopback one.
     #[arg(long, value_name = "FILE", env = "ENTC_TOKEN_FILE", help_heading = SERVING)]
     pub(crate) token_file: Option<PathBuf>,
+    /// Send spans of requests to this OpenTelemetry collector (OTLP over gRPC): `http://127.0.0.1:4317`.
+    #[arg(long, value_name = "URL", value_parser = values::http_url, env = "OTEL_EXPORTER_OTLP_ENDPOINT", help_heading = SERVING)]
+    pub(crate) otlp: Option<String>,
+    /// Share of the requests that are traced; those that their clients trace are in any case.
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = values::gap, help_heading = SERVING)]
+    pub(crate) trace_ratio: f64,
     /// Every worker has to be ready within this.
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = values::time_limit, help_heading = SERVING)]
     pub(crate) readiness: Duration,

@@ -80,6 +80,15 @@ pub(super) fn load(text: &str) -> Result<(String, f64), String> {
     }
 }
 
+/// The address of a collector. There is no TLS in it: it is thought to be on the same machine.
+pub(super) fn http_url(text: &str) -> Result<String, String> {
+    let rest = text.trim().strip_prefix("http://").filter(|rest| !rest.is_empty() && !rest.starts_with('/'));
+    match rest {
+        Some(_) => Ok(text.trim().to_owned()),
+        None => Err("write it like `http://127.0.0.1:4317`".to_owned()),
+    }
+}
+
 /// A metric by its word.
 pub(super) fn metric() -> impl TypedValueParser<Value = Metric> {
     PossibleValuesParser::new(Metric::ALL.map(Metric::word))
@@ -128,6 +137,14 @@ mod tests {
         assert_eq!((gap("0.2%"), gap("0.002")), (Ok(0.002), Ok(0.002)));
         for wrong in ["", "%", "-1%", "200%", "nan", "x"] {
             assert!(gap(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_collector_has_an_http_address() {
+        assert_eq!(http_url("http://127.0.0.1:4317").as_deref(), Ok("http://127.0.0.1:4317"));
+        for wrong in ["", "127.0.0.1:4317", "https://otel", "http://", "http:///x"] {
+            assert!(http_url(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -24,8 +24,8 @@ use tokio::sync::oneshot;
 /// What became of a request in a replica's queue.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// Its rows of a batch's answer.
-    Answered(Share),
+    /// Its rows of a batch's answer, and when that batch ran.
+    Answered(Share, Ran),
     /// The worker could not run its batch; `had_company` if other requests were of it.
     Failed { message: String, had_company: bool },
     /// The worker died with it.
@@ -36,6 +36,14 @@ pub(crate) enum Reply {
     Expired,
     /// No worker came back in time.
     Absent,
+}
+
+/// A batch that ran.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ran {
+    pub(crate) rows: u32,
+    pub(crate) begun: Instant,
+    pub(crate) ended: Instant,
 }
 
 /// A request for a replica's queue.
@@ -279,7 +287,7 @@ impl Replica {
 
     /// A worker answered a batch. `Err` says what it got wrong.
     pub(crate) fn done(&self, serial: u64, done: Done<'_>, mut body: Bytes) -> Result<(), &'static str> {
-        let finished = {
+        let (finished, ended) = {
             let mut state = self.state.lock();
             // Not before the lock is held: a request may have come while it was not.
             let now = Instant::now();
@@ -300,8 +308,9 @@ impl Replica {
             counts.energy_j += done.energy_j.filter(|e| e.is_finite()).unwrap_or(0.0);
             // The worker gets its next batch before the clients get this one's answers.
             self.pump(&mut state, now);
-            finished
+            (finished, now)
         };
+        let ran = Ran { rows: finished.rows, begun: finished.since, ended };
         let mut outputs = Vec::with_capacity(done.outputs.len());
         for tensor in done.outputs {
             let length = usize::try_from(tensor.bytes).unwrap_or(usize::MAX).min(body.len());
@@ -318,7 +327,7 @@ impl Replica {
                     let share = Share { answer: Arc::clone(&answer), first, rows };
                     first += rows;
                     // Nobody waits for it any more if this fails.
-                    let _ = request.item.reply.send(Reply::Answered(share));
+                    let _ = request.item.reply.send(Reply::Answered(share, ran));
                 }
             }
             Err(wrong) => fail(finished.requests, &wrong.to_string()),

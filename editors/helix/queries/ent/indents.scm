@@ -1,0 +1,10 @@
+[
+  (body)
+  (list)
+  (call)
+  (tensor)
+  (group)
+  (binary)
+] @indent
+
+[ "}" "]" ")" ] @outdent

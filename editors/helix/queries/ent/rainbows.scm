@@ -1,0 +1,2 @@
+[ (body) (list) (call) (tensor) (group) ] @rainbow.scope
+[ "{" "}" "(" ")" "[" "]" ] @rainbow.bracket

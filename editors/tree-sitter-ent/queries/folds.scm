@@ -1,0 +1,9 @@
+[
+  (body)
+  (list)
+  (call)
+  (tensor)
+  (group)
+  (comment)+
+  (import)+
+] @fold
