@@ -9,6 +9,7 @@ pub(crate) mod comparison;
 pub(crate) mod diagnostic;
 pub(crate) mod doctor;
 pub(crate) mod drift;
+pub(crate) mod front;
 pub(crate) mod json;
 pub(crate) mod line;
 pub(crate) mod observed;
