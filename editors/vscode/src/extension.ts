@@ -23,7 +23,13 @@ export interface Api {
 export function activate(context: vscode.ExtensionContext): Api {
   const output = vscode.window.createOutputChannel("entc", { log: true });
   const status = new Status();
-  const running = new Server(output, (uri, summary) => status.set(uri, summary));
+  const running: Server = new Server(output, (uri, summary) => {
+    status.set(uri, summary);
+    if (summary.state === "planned") {
+      // What cannot be shown now is shown when it is asked for.
+      void view.follow(uri).catch((error: unknown) => output.warn(String(error)));
+    }
+  });
   server = running;
   const planner = new Planner(running, status, output);
   const view = new PlanView(planner);

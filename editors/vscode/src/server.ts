@@ -50,7 +50,7 @@ export class Server {
   }
 
   /** Asks the server to carry out a command; undefined when it runs not, or does not know the command. */
-  async execute(command: string, args: readonly unknown[], token: vscode.CancellationToken): Promise<unknown> {
+  async execute(command: string, args: readonly unknown[], token?: vscode.CancellationToken): Promise<unknown> {
     await this.queue;
     const known = this.client?.initializeResult?.capabilities.executeCommandProvider?.commands;
     if (!this.client || this.client.state !== State.Running || !known?.includes(command)) {
