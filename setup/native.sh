@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what cargo cannot: the C++ side of the HiGHS solver needs CMake, Make, a C++ compiler and
-# libclang. Says what it does, does nothing when all of it is there, and asks for no more.
+# libclang. Says what it does, does nothing when all of it is there, and asks for no more. Arguments are further
+# programs that are wanted, by the names of their packages.
 #
 # The check comes before the build, because without libclang that fails only after all of HiGHS has
 # compiled, minutes later.
@@ -29,6 +30,9 @@ command -v cmake >/dev/null 2>&1 || missing="$missing cmake"
 command -v make >/dev/null 2>&1 || missing="$missing make"
 command -v c++ >/dev/null 2>&1 || missing="$missing g++"
 has_libclang || missing="$missing libclang"
+for program in "$@"; do
+    command -v "$program" >/dev/null 2>&1 || missing="$missing $program"
+done
 [ -z "$missing" ] && exit 0
 
 if ! command -v apt-get >/dev/null 2>&1; then

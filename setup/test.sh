@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the build needs, and runs all tests. Arguments go to `cargo test`.
+# Installs what the build and the tests need, and runs all tests. Arguments go to `cargo test`.
 set -eu
 cd "$(dirname "$0")/.."
-sh setup/native.sh
+sh setup/native.sh curl
 exec cargo test --release --locked --workspace "$@"

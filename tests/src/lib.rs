@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+pub mod console;
 pub mod fences;
 pub mod planning;
 

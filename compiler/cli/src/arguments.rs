@@ -6,11 +6,13 @@ use ent_plan::plan::{LatencyRule, Metric};
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod exploring;
 mod judging;
 mod machine;
 mod serving;
 mod values;
 
+pub(crate) use exploring::{Explore, Over, Pictures};
 pub(crate) use judging::{Compare, CompareFormat, Published, Runs, Simulate, Who};
 pub(crate) use machine::{
     Apply, Change, Destroy, Diff, Doctor, Drift, Import, Library, Machine, Nvml, Observe, Planned, Rollback,
@@ -73,6 +75,8 @@ pub(crate) enum Command {
     Simulate(Box<Simulate>),
     /// Plan a spec with several planners and judge the plans side by side.
     Compare(Box<Compare>),
+    /// Plan a spec many times and see what one metric costs in another.
+    Explore(Box<Explore>),
     /// Show what a machine is now: GPUs, instances, clocks, power, who holds them.
     Observe(Observe),
     /// Show the steps between a machine and a plan, without taking them.
@@ -155,6 +159,8 @@ Examples:
   entc plan vision.ent
   entc plan vision.ent --set load=50% --minimize power --time-limit 2m -o plan.json
   entc plan vision.ent --table measured.csv --latency-rule execution --format json
+  entc plan vision.ent --html report.html --svg boards.svg
+  entc plan vision.ent --html report.html --fronts --alternatives
   entc plan vision.ent --nvml system -o plan.json")]
 pub(crate) struct Plan {
     /// The spec; `-` is standard input.
@@ -181,6 +187,17 @@ pub(crate) struct Plan {
     /// Write the plan to a file.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Write pictures of the plan.
+    #[command(flatten)]
+    pub(crate) pictures: Pictures,
+    /// On the page, show what less or more boards and tighter or looser promises would cost: plans the spec
+    /// up to twelve times more, in up to four times the time limit.
+    #[arg(long, requires = "html")]
+    pub(crate) fronts: bool,
+    /// On the page, show the next-best slices, batches and clocks of each service: plans the spec again for
+    /// each of them, in up to four times the time limit.
+    #[arg(long, requires = "html")]
+    pub(crate) alternatives: bool,
     /// How to show the plan.
     #[arg(long, value_enum, default_value = "human")]
     pub(crate) format: Format,
@@ -246,6 +263,9 @@ pub(crate) enum Emit {
 
 /// `entc show`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  entc show plan.json\n  entc show plan.json --svg boards.svg --html report.html"
+)]
 pub(crate) struct Show {
     /// A plan made by `entc plan -o`; `-` is standard input.
     #[arg(value_name = "plan.json")]
@@ -259,6 +279,9 @@ pub(crate) struct Show {
     /// Show status and totals only.
     #[arg(long)]
     pub(crate) summary: bool,
+    /// Write pictures of the plan.
+    #[command(flatten)]
+    pub(crate) pictures: Pictures,
 }
 
 /// `entc explain`.
@@ -301,6 +324,8 @@ pub(crate) enum SchemaOf {
     Benchmark,
     /// What `entc compare --format json` prints.
     Comparison,
+    /// What `entc explore --format json` prints.
+    Exploration,
     /// What `entc observe --format json` prints.
     Observation,
     /// What `entc diff --format json` prints.

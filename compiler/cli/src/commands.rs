@@ -22,11 +22,13 @@ mod diff;
 mod doctor;
 mod drift;
 mod explain;
+mod explore;
 mod fmt;
 mod import;
 mod kept;
 mod observe;
 mod performance;
+mod pictures;
 mod plan;
 mod planners;
 mod program;
@@ -79,6 +81,7 @@ fn dispatch(command: &Command, terminal: &Terminal) -> Result<Exit, Stop> {
         Command::Show(arguments) => show::run(arguments, terminal),
         Command::Simulate(arguments) => simulate::run(arguments, terminal),
         Command::Compare(arguments) => compare::run(arguments, terminal),
+        Command::Explore(arguments) => explore::run(arguments, terminal),
         Command::Observe(arguments) => observe::run(arguments, terminal),
         Command::Diff(arguments) => diff::run(arguments, terminal),
         Command::Apply(arguments) => apply::run(arguments, terminal),
@@ -129,6 +132,7 @@ fn told_as(command: &Command) -> Shape {
         Command::Show(arguments) => report(arguments.format == Format::Json),
         Command::Simulate(arguments) => report(arguments.format == Format::Json),
         Command::Compare(arguments) => report(arguments.format == CompareFormat::Json),
+        Command::Explore(arguments) => report(arguments.format == Format::Json),
         Command::Performance(Performance::Show(arguments)) => report(arguments.format == Format::Json),
         Command::Observe(arguments) => report(arguments.format == Format::Json),
         Command::Diff(arguments) => report(arguments.format == Format::Json),
@@ -173,6 +177,7 @@ fn left_by(command: &Command, stop: &Stop) -> World {
         | Command::Show(_)
         | Command::Simulate(_)
         | Command::Compare(_)
+        | Command::Explore(_)
         | Command::Observe(_)
         | Command::Diff(_)
         | Command::Drift(_)

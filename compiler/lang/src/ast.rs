@@ -105,6 +105,8 @@ pub enum ItemKind {
     Broken {
         /// What it seems to declare, as far as its first words say: an attribute's or block's name.
         names: Vec<String>,
+        /// The entries of its block, when only the line that opens one could not be understood.
+        items: Vec<Item>,
     },
 }
 

@@ -13,11 +13,11 @@ use crate::definitions::duplicate;
 use crate::fields::{Fields, Shape};
 use crate::value::{Entry, Value};
 use ent_plan::device::{self, BasePower, Board, Confidence, PowerLimits};
-use ent_plan::diagnostic::{Code, Diagnostic, Located, Span};
+use ent_plan::diagnostic::{Code, Diagnostic, Fix, Located, Span};
 use ent_plan::units::Megahertz;
 use std::collections::BTreeMap;
 
-const SHAPE: Shape = Shape {
+pub(crate) const SHAPE: Shape = Shape {
     words: "a board",
     attributes: &[
         "base",
@@ -36,7 +36,7 @@ const SHAPE: Shape = Shape {
     has_objective: false,
 };
 
-const PROFILE: Shape = Shape {
+pub(crate) const PROFILE: Shape = Shape {
     words: "a profile",
     attributes: &["sms", "memory"],
     blocks: &[],
@@ -134,9 +134,21 @@ pub(crate) fn find<'b>(
     let problem = Diagnostic::error(Code::UnknownName, span, format!("unknown board `{name}`"))
         .label("no board has this name here");
     let names = || boards.keys().map(String::as_str);
+    let problem = match declarations.namespaces.get(name) {
+        Some(namespace) => problem.and(namespace.span, "this imports performance data, not the board"),
+        None => problem,
+    };
     let help = match (crate::suggest::similar(name, names()), in_catalogue.as_slice()) {
-        (Some(meant), []) => format!("did you mean `{meant}`?"),
-        (_, [one]) => format!("add `import \"catalog:nvidia/{one}\"`"),
+        (Some(meant), []) => {
+            context.report(context.did_you_mean(problem, span, name, meant));
+            return None;
+        }
+        (_, [one]) => {
+            let problem = problem.help(format!("add `import \"catalog:nvidia/{one}\"`"));
+            let problem = context.add_import(problem, span, &format!("catalog:nvidia/{one}"));
+            context.report(problem);
+            return None;
+        }
         (_, [_, ..]) => {
             format!("import one of {} from `catalog:nvidia/`", crate::suggest::choices(in_catalogue))
         }
@@ -146,10 +158,6 @@ pub(crate) fn find<'b>(
             }
             None => "import a board from `catalog:nvidia/`, or add a `board` block".to_owned(),
         },
-    };
-    let problem = match declarations.namespaces.get(name) {
-        Some(namespace) => problem.and(namespace.span, "this imports performance data, not the board"),
-        None => problem,
     };
     context.report(problem.help(help));
     None
@@ -269,11 +277,19 @@ pub(crate) fn unknown_profile(context: &mut Context<'_>, span: Span, name: &str,
         }
     };
     let ids: Vec<&str> = boards.iter().map(|b| b.id.as_str()).collect();
-    context.report(
-        Diagnostic::error(Code::UnknownProfile, span, format!("unknown MIG profile `{name}`"))
-            .label(format!("not a profile of {}", crate::suggest::choices(ids)))
-            .help(format!("use one of {}", crate::suggest::choices(names))),
-    );
+    let problem = Diagnostic::error(Code::UnknownProfile, span, format!("unknown MIG profile `{name}`"))
+        .label(format!("not a profile of {}", crate::suggest::choices(ids)))
+        .help(format!("use one of {}", crate::suggest::choices(names.iter().copied())));
+    // Of as many compute slices first, then the others as they come.
+    let slices = |profile: &str| profile.split('g').next().unwrap_or("").to_owned();
+    let (alike, others): (Vec<&str>, Vec<&str>) =
+        names.into_iter().partition(|profile| slices(profile) == slices(name));
+    let problem = alike.into_iter().chain(others).take(4).fold(problem, |problem, profile| {
+        let quoted = context.sources.snippet(span).starts_with('"');
+        let text = if quoted { format!("\"{profile}\"") } else { profile.to_owned() };
+        problem.fix(Fix::replace(format!("change to `{profile}`"), span, text))
+    });
+    context.report(problem);
 }
 
 fn base_power(
@@ -337,7 +353,9 @@ pub(crate) fn on_ladder(context: &mut Context<'_>, clock: Located<Megahertz>, bo
     let problem = Diagnostic::error(Code::ClockOffLadder, clock.span, format!("no clock of {}", clock.value))
         .label(format!("not a clock of {}", crate::suggest::choices(ids)));
     context.report(match nearest {
-        Some(nearest) => problem.help(format!("use `{nearest}`, the nearest clock there is")),
+        Some(nearest) => problem
+            .help(format!("use `{nearest}`, the nearest clock there is"))
+            .fix(crate::fixes::change(clock.span, &nearest.to_string())),
         None => problem,
     });
     false

@@ -1,22 +1,24 @@
 //! A main file's name → Program: reading, parsing, resolving.
 
-use crate::ast::Expr;
+use crate::ast::{Ast, Expr};
 use crate::board;
 use crate::context::Context;
 use crate::declarations::Declarations;
 use crate::definitions::define;
-use crate::files;
+use crate::files::{self, Files};
 use crate::hardware::Hardware;
 use crate::objective;
-use crate::parse::parse_value;
+use crate::parse::{parse, parse_value};
+use crate::parsed::Parsed;
 use crate::print::print_expr;
 use crate::program::{Carbon, Objective, Program};
 use crate::service;
 use crate::suggest::{choices, similar};
 use crate::value::Value;
-use ent_plan::diagnostic::{Code, Diagnostic, Located, Outcome, Severity, Sources, Span};
+use ent_plan::diagnostic::{Code, Diagnostic, FileId, Fix, Located, Outcome, Severity, Sources, Span};
 use ent_plan::plan::{LatencyRule, Metric};
-use ent_plan::text::Load;
+use ent_plan::text::{Load, LoadError, MAX_SPEC_BYTES, decode};
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 /// What the caller sets from outside the text.
@@ -40,8 +42,61 @@ pub fn compile(
     load: &mut Load<'_>,
     sources: &mut Sources,
 ) -> Outcome<Option<Program>> {
-    let files = files::read(main, load, sources);
-    let (set, mut diagnostics) = settings(&options.set, sources);
+    let mut open = |name: &str| {
+        let text = load(name).and_then(|bytes| decode(&bytes, MAX_SPEC_BYTES))?;
+        let file = sources.add(name, text);
+        let outcome = parse(file, sources.get(file).map_or("", |f| f.text.as_str()));
+        Ok((outcome.value, outcome.diagnostics))
+    };
+    let (mut files, no_main) = files::read(main, &mut open);
+    if let Some(error) = no_main {
+        let span = Span { file: sources.add(main, ""), start: 0, end: 0 };
+        files.diagnostics.push(files::unreadable(main, span, &error, false));
+    }
+    let (set, diagnostics) = settings(&options.set, sources);
+    let (program, diagnostics) = finish(main, options, files, &set, diagnostics, sources);
+    let outcome = Outcome { value: Some(program), diagnostics };
+    let has_errors = outcome.has_errors();
+    Outcome { value: outcome.value.filter(|_| !has_errors), diagnostics: outcome.diagnostics }
+}
+
+/// A program whose files are open somewhere, as far as it could be made.
+#[derive(Clone, Debug, Default)]
+pub struct Compiled {
+    /// The program. When there are errors, it lacks what they are about: fit to be shown, not to be planned.
+    pub program: Program,
+    /// Its specs that could be had, the main file first.
+    pub files: Vec<FileId>,
+}
+
+/// Compiles the program whose main file has this name, from files that are parsed already: an editor's.
+/// `open` gives the tree of a file by its name; `sources` has the text of each.
+pub fn compile_parsed<'a>(
+    main: &str,
+    open: &mut dyn FnMut(&str) -> Result<&'a Parsed, LoadError>,
+    sources: &Sources,
+) -> Outcome<Compiled> {
+    let mut opened = |name: &str| open(name).map(|parsed| (parsed.ast(), parsed.diagnostics()));
+    let (mut files, no_main) = files::read(main, &mut opened);
+    if let Some(error) = no_main {
+        let span = Span { file: sources.find(main).unwrap_or_default(), start: 0, end: 0 };
+        files.diagnostics.push(files::unreadable(main, span, &error, false));
+    }
+    let ids = files.asts.iter().map(|ast| ast.file).collect();
+    let (program, diagnostics) =
+        finish(main, &Options::default(), files, &BTreeMap::new(), Vec::new(), sources);
+    Outcome { value: Compiled { program, files: ids }, diagnostics }
+}
+
+/// Resolves files that were read; the diagnostics of both, in the order of the text.
+fn finish<A: Borrow<Ast>>(
+    main: &str,
+    options: &Options,
+    files: Files<A>,
+    set: &BTreeMap<String, Located<Option<Expr>>>,
+    mut diagnostics: Vec<Diagnostic>,
+    sources: &Sources,
+) -> (Program, Vec<Diagnostic>) {
     diagnostics.extend(files.diagnostics);
     let mut context = Context::new(sources);
     context.is_all_poisoned = files.is_incomplete;
@@ -49,11 +104,11 @@ pub fn compile(
     for diagnostic in diagnostics {
         context.report(diagnostic);
     }
-    let program = resolve(&mut context, main, &files.asts, &set, options, has_errors || files.is_incomplete);
-    let has_errors = context.has_errors();
+    let asts: Vec<&Ast> = files.asts.iter().map(Borrow::borrow).collect();
+    let program = resolve(&mut context, main, &asts, set, options, has_errors || files.is_incomplete);
     let mut diagnostics = context.into_diagnostics();
     diagnostics.sort_by_key(|d| (d.primary.span.file, d.primary.span.start));
-    Outcome { value: program.filter(|_| !has_errors), diagnostics }
+    (program, diagnostics)
 }
 
 /// Parses the values set from outside; each becomes a source of its own, so that errors can show it.
@@ -77,11 +132,11 @@ fn settings(
 fn resolve(
     context: &mut Context<'_>,
     main: &str,
-    asts: &[crate::ast::Ast],
+    asts: &[&Ast],
     set: &BTreeMap<String, Located<Option<Expr>>>,
     options: &Options,
     is_broken: bool,
-) -> Option<Program> {
+) -> Program {
     let declarations = Declarations::collect(context, asts);
     let is_broken = is_broken || declarations.is_broken;
     for (name, value) in set {
@@ -105,18 +160,26 @@ fn resolve(
     let whole = asts.first().map_or_else(Span::default, |ast| files::whole(ast.file, context.sources));
     if !is_broken {
         if declarations.services.is_empty() {
-            missing_block(context, whole, "service", "service classify { … }");
+            missing_block(
+                context,
+                whole,
+                "service",
+                "service classify { … }",
+                "service classify {\n  model   = resnet50\n  rate    = 120 req/s\n  latency = p99 <= 50 ms\n}\n",
+            );
         }
         if declarations.hardware.is_empty() {
+            let board = boards.keys().next().map_or("a100_80gb_pcie", String::as_str);
             missing_block(
                 context,
                 whole,
                 "hardware",
                 "hardware { node \"box-0\" { gpu = a100_80gb_pcie x 8 } }",
+                &format!("hardware {{\n  node \"box-0\" {{\n    gpu = {board} x 8\n  }}\n}}\n"),
             );
         }
     }
-    Some(Program {
+    Program {
         name: main.to_owned(),
         params: params(context, &declarations, &given),
         models,
@@ -126,7 +189,7 @@ fn resolve(
         carbon,
         objective,
         latency_rule: options.latency_rule.or(rule.map(|r| r.value)),
-    })
+    }
 }
 
 fn unknown_param(context: &mut Context<'_>, declarations: &Declarations<'_>, name: &str, span: Span) {
@@ -152,12 +215,22 @@ fn unknown_param(context: &mut Context<'_>, declarations: &Declarations<'_>, nam
     context.report(problem);
 }
 
-fn missing_block(context: &mut Context<'_>, whole: Span, kind: &str, example: &str) {
+/// Reports a block that must be there; `block` is one as it would be written at the end of the file.
+fn missing_block(context: &mut Context<'_>, whole: Span, kind: &str, example: &str, block: &str) {
     let span = Span { end: whole.start, ..whole };
+    let text = context.sources.snippet(whole);
+    let gap = match text {
+        "" => "",
+        _ if text.ends_with("\n\n") => "",
+        _ if text.ends_with('\n') => "\n",
+        _ => "\n\n",
+    };
+    let end = Span { start: whole.end, ..whole };
     context.report(
         Diagnostic::error(Code::MissingAttribute, span, format!("missing `{kind}` block"))
             .label(format!("no `{kind}` in this program"))
-            .help(format!("add `{example}`")),
+            .help(format!("add `{example}`"))
+            .fix(Fix::insert(format!("add a `{kind}` block"), end, format!("{gap}{block}")).example()),
     );
 }
 

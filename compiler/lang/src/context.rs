@@ -53,10 +53,6 @@ impl<'a> Context<'a> {
         self.n_errors >= MAX_ERRORS
     }
 
-    pub(crate) fn has_errors(&self) -> bool {
-        self.n_errors > 0
-    }
-
     pub(crate) fn into_diagnostics(self) -> Vec<Diagnostic> {
         self.diagnostics
     }
@@ -80,11 +76,16 @@ impl<'a> Context<'a> {
         let problem = Diagnostic::error(Code::UnknownName, span, format!("unknown {what} `{name}`"))
             .label(format!("no {what} has this name"));
         let problem = match similar(name, candidates.clone()) {
-            Some(meant) => problem.help(format!("did you mean `{meant}`?")),
+            Some(meant) => self.did_you_mean(problem, span, name, meant),
             None if !otherwise.is_empty() => problem.help(otherwise),
             None => {
-                let known = choices(candidates);
-                if known.is_empty() { problem } else { problem.help(format!("use one of {known}")) }
+                let known = choices(candidates.clone());
+                let problem =
+                    if known.is_empty() { problem } else { problem.help(format!("use one of {known}")) };
+                candidates
+                    .into_iter()
+                    .take(4)
+                    .fold(problem, |problem, other| self.or_change_word(problem, span, name, other))
             }
         };
         self.report(problem);

@@ -6,10 +6,11 @@
 
 use crate::ast::Expr;
 use crate::context::Context;
-use crate::quantity::{Kind, Quantity, meaning};
+use crate::fixes::change;
+use crate::quantity::{Dimension, Kind, Quantity, meaning};
 use crate::suggest::{choices, similar};
 use crate::value::Value;
-use ent_plan::diagnostic::{Code, Diagnostic, FileId, Located, Span};
+use ent_plan::diagnostic::{Code, Diagnostic, FileId, Fix, Located, Span};
 use ent_plan::units::{Bytes, Megahertz, PerSecond, Seconds, Watts};
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -24,20 +25,29 @@ const MAX_MEGAHERTZ: f64 = 100_000.0;
 impl Context<'_> {
     /// Reports a value of the wrong type.
     pub(crate) fn mismatch(&mut self, found: &Located<Value>, expected: &str, help: &str) {
+        self.mismatch_with(found, expected, help, None);
+    }
+
+    /// Reports a value of the wrong type that an editor can mend.
+    pub(crate) fn mismatch_with(
+        &mut self,
+        found: &Located<Value>,
+        expected: &str,
+        help: &str,
+        fix: Option<Fix>,
+    ) {
         match &found.value {
             Value::Poison => {}
             Value::Word(word) if self.is_all_poisoned || self.poisoned.contains(&**word) => {}
             other => {
                 let what = other.words();
-                self.report(
-                    Diagnostic::error(
-                        Code::TypeMismatch,
-                        found.span,
-                        format!("expected {expected}, found {what}"),
-                    )
-                    .label(what)
-                    .help(help),
+                let problem = Diagnostic::error(
+                    Code::TypeMismatch,
+                    found.span,
+                    format!("expected {expected}, found {what}"),
                 );
+                let problem = problem.label(what).help(help);
+                self.report(fix.into_iter().fold(problem, Diagnostic::fix));
             }
         }
     }
@@ -69,15 +79,24 @@ impl Context<'_> {
         let is_short = !written.is_empty() && written.len() <= 40 && !written.contains('\n');
         let is_plain = found.dimension == Kind::Ratio.dimension();
         let mut help = kind.example().to_owned();
+        let mut meant = None;
         let is_inverse = [(Kind::Rate, Kind::Time), (Kind::Time, Kind::Rate)]
             .iter()
             .any(|(wanted, other)| kind == *wanted && found.dimension == other.dimension());
         if is_short && is_inverse {
-            help.push_str(&format!("; did you mean `1 / {written}`?"));
+            // The `/` of a unit is no division.
+            let unit = written.split_once(' ').map_or("", |(_, unit)| unit);
+            let is_operand = !written.contains(['+', '-', '*', '/']) || meaning(unit).is_some();
+            meant = Some(if is_operand { format!("1 / {written}") } else { format!("1 / ({written})") });
         } else if is_short && kind == Kind::Price && found.dimension == Kind::Money.dimension() {
-            help.push_str(&format!("; did you mean `{written} per hour`?"));
+            meant = Some(format!("{written} per hour"));
         } else if is_short && is_plain && written.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
-            help.push_str(&format!("; did you mean `{written} {}`?", kind.likely_unit()));
+            meant = Some(format!("{written} {}", kind.likely_unit()));
+        } else if is_short {
+            meant = same_digits_as(written, found.dimension, kind);
+        }
+        if let Some(meant) = &meant {
+            help.push_str(&format!("; did you mean `{meant}`?"));
         }
         let problem =
             Diagnostic::error(Code::UnitMismatch, span, format!("expected {}, found {what}", kind.words()))
@@ -87,7 +106,10 @@ impl Context<'_> {
             Some(definition) => problem.and(definition.span, "it gets its value here"),
             None => problem,
         };
-        self.report(problem);
+        self.report(match meant {
+            Some(meant) => problem.fix(change(span, &meant)),
+            None => problem,
+        });
     }
 
     /// Reports a number outside its range.
@@ -230,11 +252,15 @@ impl Context<'_> {
                 let problem =
                     Diagnostic::error(Code::UnknownName, found.span, format!("unknown {what} `{word}`"))
                         .label(format!("no {what} has this name"));
-                let help = match similar(word, words()) {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("use {}", choices(words())),
+                let problem = match similar(word, words()) {
+                    Some(meant) => self.did_you_mean(problem, found.span, word, meant),
+                    None => words()
+                        .take(4)
+                        .fold(problem.help(format!("use {}", choices(words()))), |problem, other| {
+                            self.or_change_word(problem, found.span, word, other)
+                        }),
                 };
-                self.report(problem.help(help));
+                self.report(problem);
             }
             _ => self.mismatch(found, &format!("a {what}"), &format!("use {}", choices(words()))),
         }
@@ -252,13 +278,32 @@ impl Context<'_> {
         match &found.value {
             Value::Text(text, file) => return Some((text.clone(), *file)),
             Value::Word(word) => {
-                let help = format!("put it in quotes: `\"{word}\"`");
-                self.mismatch(found, what, &help);
+                let quoted = format!("\"{word}\"");
+                let fix = (self.sources.snippet(found.span) == &**word).then(|| change(found.span, &quoted));
+                self.mismatch_with(found, what, &format!("put it in quotes: `{quoted}`"), fix);
             }
             _ => self.mismatch(found, what, "put it in quotes"),
         }
         None
     }
+}
+
+/// A quantity whose unit is one letter away from the wanted kind: energy for power, a rate for a frequency.
+fn same_digits_as(written: &str, found: Dimension, wanted: Kind) -> Option<String> {
+    let (digits, unit) = written.split_once(' ')?;
+    let is_number = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let swapped = if found == Dimension::ENERGY && wanted == Kind::Power {
+        unit.strip_suffix('h').filter(|power| power.ends_with('W')).map(str::to_owned)
+    } else if found == Dimension::POWER && wanted == Kind::Energy {
+        Some(format!("{unit}h"))
+    } else if found == Dimension::CARBON && wanted == Kind::Intensity {
+        Some(format!("{unit}/kWh"))
+    } else {
+        None
+    };
+    let swapped = swapped
+        .filter(|unit| is_number && meaning(unit).is_some_and(|m| m.dimension == wanted.dimension()))?;
+    Some(format!("{digits} {swapped}"))
 }
 
 /// A whole number within a range, if it is one.

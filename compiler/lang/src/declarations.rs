@@ -5,9 +5,10 @@ use crate::context::Context;
 use crate::definitions::{Declared, duplicate};
 use crate::fields::head;
 use crate::files::{is_spec, stem};
+use crate::fixes::change;
 use crate::suggest::{choices, similar};
 use ent_plan::device;
-use ent_plan::diagnostic::{Code, Diagnostic, Span};
+use ent_plan::diagnostic::{Code, Diagnostic, Fix, Span};
 use std::collections::BTreeMap;
 
 /// The kinds of blocks at the top of a file.
@@ -46,9 +47,9 @@ pub(crate) struct Declarations<'a> {
 
 impl<'a> Declarations<'a> {
     /// Collects what files declare.
-    pub(crate) fn collect(context: &mut Context<'_>, asts: &'a [Ast]) -> Self {
+    pub(crate) fn collect(context: &mut Context<'_>, asts: &[&'a Ast]) -> Self {
         let mut found = Self::default();
-        for ast in asts {
+        for ast in asts.iter().copied() {
             for item in &ast.items {
                 found.take(context, item);
             }
@@ -63,7 +64,7 @@ impl<'a> Declarations<'a> {
             ItemKind::Param { name, value } => self.value(context, name, value, true),
             ItemKind::Let { name, value } => self.value(context, name, value, false),
             ItemKind::Block(block) => self.block(context, block),
-            ItemKind::Broken { names } => {
+            ItemKind::Broken { names, .. } => {
                 self.is_broken = true;
                 match names.as_slice() {
                     [] => context.is_all_poisoned = true,
@@ -80,7 +81,12 @@ impl<'a> Declarations<'a> {
                         format!("attribute `{}` outside a block", name.text),
                     )
                     .label("in no block")
-                    .help(format!("write `let {} = …`, or move it into a block", name.text)),
+                    .help(format!("write `let {} = …`, or move it into a block", name.text))
+                    .fix(Fix::insert(
+                        format!("write `let {}`", name.text),
+                        name.span,
+                        "let ",
+                    )),
                 );
             }
             ItemKind::Limit { .. } | ItemKind::Minimize { .. } => {
@@ -127,7 +133,15 @@ impl<'a> Declarations<'a> {
                     format!("missing name of a `{kind}`"),
                 )
                 .label("no name behind this word")
-                .help(format!("write `{kind} some_name {{ … }}`")),
+                .help(format!("write `{kind} some_name {{ … }}`"))
+                .fix(
+                    Fix::insert(
+                        "add a name",
+                        Span { start: block.kind.span.end, ..block.kind.span },
+                        format!(" some_{kind}"),
+                    )
+                    .example(),
+                ),
             );
             return;
         };
@@ -178,19 +192,21 @@ impl<'a> Declarations<'a> {
             context.poisoned.insert(name.text.clone());
         }
         self.is_broken = true;
+        let problem =
+            Diagnostic::error(Code::UnknownBlock, block.kind.span, format!("unknown block `{kind}`"))
+                .label("no such block");
         let help = match kind {
             "node" => "put it inside `hardware { … }`".to_owned(),
             "pin" => "put it inside a `service`".to_owned(),
             _ => match similar(kind, BLOCKS.iter().copied()) {
-                Some(meant) => format!("did you mean `{meant}`?"),
+                Some(meant) => {
+                    context.report(context.did_you_mean(problem, block.kind.span, kind, meant));
+                    return;
+                }
                 None => format!("use {}", choices(BLOCKS.iter().copied())),
             },
         };
-        context.report(
-            Diagnostic::error(Code::UnknownBlock, block.kind.span, format!("unknown block `{kind}`"))
-                .label("no such block")
-                .help(help),
-        );
+        context.report(problem.help(help));
     }
 
     fn import(&mut self, context: &mut Context<'_>, path: &'a Name, alias: Option<&'a Name>) {
@@ -200,7 +216,12 @@ impl<'a> Declarations<'a> {
                 context.report(
                     Diagnostic::error(Code::UnknownName, alias.span, "a program is imported without a name")
                         .label("this name would mean nothing")
-                        .help("remove `as …`; what the file declares can be used by its own names"),
+                        .help("remove `as …`; what the file declares can be used by its own names")
+                        .fix(Fix::replace(
+                            "remove the name",
+                            Span { start: path.span.end, ..alias.span },
+                            "",
+                        )),
                 );
             }
         } else if let Some(id) = text.strip_prefix("catalog:nvidia/") {
@@ -227,7 +248,11 @@ impl<'a> Declarations<'a> {
                         "file name is not a name of the language",
                     )
                     .label(format!("`{name}` cannot be written as a name"))
-                    .help(format!("add a name: `import \"{text}\" as measured`")),
+                    .help(format!("add a name: `import \"{text}\" as measured`"))
+                    .fix(
+                        Fix::insert("add a name", Span { start: path.span.end, ..path.span }, " as measured")
+                            .example(),
+                    ),
                 );
                 return;
             }
@@ -260,19 +285,21 @@ impl<'a> Declarations<'a> {
         if !device::board_ids().any(|known| known == id) {
             context.poisoned.insert(name);
             let variants: Vec<&str> = device::board_ids().filter(|known| known.starts_with(id)).collect();
-            let help = if !id.is_empty() && !variants.is_empty() {
-                format!("name the variant: {}", choices(variants))
+            let problem = Diagnostic::error(Code::UnknownBoard, path.span, format!("unknown board `{id}`"))
+                .label("not in the catalogue");
+            let named = |id: &str| change(path.span, &format!("\"catalog:nvidia/{id}\""));
+            let problem = if !id.is_empty() && !variants.is_empty() {
+                let help = format!("name the variant: {}", choices(variants.iter().copied()));
+                variants.iter().take(4).fold(problem.help(help), |problem, id| problem.fix(named(id)))
             } else {
                 match similar(id, device::board_ids()) {
-                    Some(meant) => format!("did you mean `catalog:nvidia/{meant}`?"),
-                    None => format!("use one of {}", choices(device::board_ids())),
+                    Some(meant) => {
+                        problem.help(format!("did you mean `catalog:nvidia/{meant}`?")).fix(named(meant))
+                    }
+                    None => problem.help(format!("use one of {}", choices(device::board_ids()))),
                 }
             };
-            context.report(
-                Diagnostic::error(Code::UnknownBoard, path.span, format!("unknown board `{id}`"))
-                    .label("not in the catalogue")
-                    .help(help),
-            );
+            context.report(problem);
             return;
         }
         match self.imported_boards.get(&name) {

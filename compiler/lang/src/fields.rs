@@ -30,6 +30,9 @@ pub(crate) struct Fields<'a> {
     pub(crate) minimize: Option<(&'a Name, Span)>,
     /// Names of entries that are there and could not be read.
     broken: Vec<&'a str>,
+    /// Attributes that are there under a misspelled name.
+    meant: Vec<&'static str>,
+    block: &'a Block,
 }
 
 /// The span of a block's first line.
@@ -48,6 +51,8 @@ impl<'a> Fields<'a> {
             limits: Vec::new(),
             minimize: None,
             broken: Vec::new(),
+            meant: Vec::new(),
+            block,
         };
         for item in &block.items {
             fields.take(context, item);
@@ -58,18 +63,18 @@ impl<'a> Fields<'a> {
     fn take(&mut self, context: &mut Context<'_>, item: &'a Item) {
         match &item.kind {
             ItemKind::Comment(_) => {}
-            ItemKind::Broken { names } if names.is_empty() => self.broken.push(""),
-            ItemKind::Broken { names } => self.broken.extend(names.iter().map(String::as_str)),
+            ItemKind::Broken { names, .. } if names.is_empty() => self.broken.push(""),
+            ItemKind::Broken { names, .. } => self.broken.extend(names.iter().map(String::as_str)),
             ItemKind::Attribute { name, value } => self.attribute(context, name, value),
-            ItemKind::Block(inner) => self.block(context, inner),
+            ItemKind::Block(inner) => self.block(context, item, inner),
             ItemKind::Minimize { metric } if self.shape.has_objective => match self.minimize {
-                Some((_, first)) => self.again(context, "minimize", item.span, first),
+                Some((_, first)) => self.again(context, "minimize", item.span, item.span, first),
                 None => self.minimize = Some((metric, item.span)),
             },
             ItemKind::Limit { metric, at_most } if self.shape.has_objective => {
                 match self.limits.iter().find(|(m, ..)| m.text == metric.text) {
                     Some((_, _, first)) => {
-                        self.again(context, &format!("limit {}", metric.text), item.span, *first)
+                        self.again(context, &format!("limit {}", metric.text), item.span, item.span, *first);
                     }
                     None => self.limits.push((metric, at_most, item.span)),
                 }
@@ -100,20 +105,22 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn again(&self, context: &mut Context<'_>, name: &str, second: Span, first: Span) {
-        context.report(
-            Diagnostic::error(Code::Duplicate, second, format!("second `{name}` in one block"))
-                .label("given again here")
-                .and(first, "first given here")
-                .help("remove one of them"),
-        );
+    /// Reports an entry that is given again, all of it being `whole`.
+    fn again(&self, context: &mut Context<'_>, name: &str, second: Span, whole: Span, first: Span) {
+        let problem = Diagnostic::error(Code::Duplicate, second, format!("second `{name}` in one block"))
+            .label("given again here")
+            .and(first, "first given here")
+            .help("remove one of them");
+        context.report(context.remove(problem, whole, "the second one"));
     }
 
     fn attribute(&mut self, context: &mut Context<'_>, name: &'a Name, value: &'a Expr) {
         let word = name.text.as_str();
         if self.shape.attributes.contains(&word) {
             match self.attributes.iter().find(|(n, _)| n.text == word) {
-                Some((first, _)) => self.again(context, word, name.span, first.span),
+                Some((first, _)) => {
+                    self.again(context, word, name.span, name.span.to(value.span), first.span);
+                }
                 None => self.attributes.push((name, value)),
             }
             return;
@@ -136,7 +143,11 @@ impl<'a> Fields<'a> {
             )
         } else {
             match similar(word, self.shape.attributes.iter().copied()) {
-                Some(meant) => format!("did you mean `{meant}`?"),
+                Some(meant) => {
+                    self.meant.push(meant);
+                    context.report(context.did_you_mean(problem, name.span, word, meant));
+                    return;
+                }
                 None if self.shape.attributes.is_empty() => {
                     format!("remove it; {} has no attributes", self.shape.words)
                 }
@@ -146,7 +157,7 @@ impl<'a> Fields<'a> {
         context.report(problem.help(help));
     }
 
-    fn block(&mut self, context: &mut Context<'_>, inner: &'a Block) {
+    fn block(&mut self, context: &mut Context<'_>, item: &Item, inner: &'a Block) {
         let kind = inner.kind.text.as_str();
         if self.shape.repeated_blocks.contains(&kind) {
             self.blocks.push(inner);
@@ -154,7 +165,7 @@ impl<'a> Fields<'a> {
         }
         if self.shape.blocks.contains(&kind) {
             match self.blocks.iter().find(|b| b.kind.text == kind) {
-                Some(first) => self.again(context, kind, head(inner), head(first)),
+                Some(first) => self.again(context, kind, head(inner), item.span, head(first)),
                 None => self.blocks.push(inner),
             }
             return;
@@ -167,7 +178,10 @@ impl<'a> Fields<'a> {
         )
         .label("no such block here");
         let help = match similar(kind, known()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
+            Some(meant) => {
+                context.report(context.did_you_mean(problem, inner.kind.span, kind, meant));
+                return;
+            }
             None if self.shape.attributes.contains(&kind) => {
                 format!("write it as an attribute: `{kind} = …`")
             }
@@ -213,18 +227,21 @@ impl<'a> Fields<'a> {
 
     /// Reports an attribute that is not there, unless a broken line may be it.
     pub(crate) fn missing(&self, context: &mut Context<'_>, name: &str, example: &str) {
-        if self.broken.iter().any(|b| b.is_empty() || *b == name || similar(b, [name]).is_some()) {
+        let may_be = |b: &&str| b.is_empty() || *b == name || similar(b, [name]).is_some();
+        if self.broken.iter().any(may_be) || self.meant.contains(&name) {
             return;
         }
-        context.report(
-            Diagnostic::error(
-                Code::MissingAttribute,
-                self.head,
-                format!("missing `{name}` of {}", self.shape.words),
-            )
-            .label(format!("no `{name}` in this block"))
-            .help(format!("add `{example}`")),
-        );
+        let problem = Diagnostic::error(
+            Code::MissingAttribute,
+            self.head,
+            format!("missing `{name}` of {}", self.shape.words),
+        )
+        .label(format!("no `{name}` in this block"))
+        .help(format!("add `{example}`"));
+        // A name is no entry of the block.
+        let is_entry = name != "name" && !example.contains('…');
+        let problem = if is_entry { context.add_entry(problem, self.block, example) } else { problem };
+        context.report(problem);
     }
 
     /// Whether some entry of the block could not be read.

@@ -1,18 +1,18 @@
 //! A main file's name → it and every spec it imports, parsed, each once.
 //!
-//! Files come through the caller's `load`; nothing is read here. Imports of boards, performance data and
+//! Files come through the caller's `open`; nothing is read here. Imports of boards, performance data and
 //! data files are left to `declarations`: only specs are followed.
 
 use crate::ast::{Ast, ItemKind};
-use crate::parse::parse;
 use ent_plan::diagnostic::{Code, Diagnostic, FileId, Sources, Span};
-use ent_plan::text::{Load, LoadError, MAX_SPEC_BYTES, decode};
+use ent_plan::text::LoadError;
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 /// Every spec of a program.
-pub(crate) struct Files {
+pub(crate) struct Files<A> {
     /// The main file first, then in the order met.
-    pub(crate) asts: Vec<Ast>,
+    pub(crate) asts: Vec<A>,
     /// What was wrong with reading and parsing.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Some file could not be read: names may be unknown for that reason alone.
@@ -25,9 +25,17 @@ struct Import {
     target: String,
 }
 
-/// Reads the main file and what it imports.
-pub(crate) fn read(main: &str, load: &mut Load<'_>, sources: &mut Sources) -> Files {
+/// A file that was opened: its tree, and what was wrong with parsing it.
+pub(crate) type Opened<A> = (A, Vec<Diagnostic>);
+
+/// Reads the main file and what it imports. `open` gives the file of a name. Why the main
+/// file cannot be had is the second value: no import says where to report it.
+pub(crate) fn read<A: Borrow<Ast>>(
+    main: &str,
+    open: &mut dyn FnMut(&str) -> Result<Opened<A>, LoadError>,
+) -> (Files<A>, Option<LoadError>) {
     let mut files = Files { asts: Vec::new(), diagnostics: Vec::new(), is_incomplete: false };
+    let mut no_main = None;
     // By name: the imports of each file that was read; `None` for one that could not be.
     let mut read: BTreeMap<String, Option<Vec<Import>>> = BTreeMap::new();
     let mut waiting: Vec<(String, Option<Span>)> = vec![(main.to_owned(), None)];
@@ -37,29 +45,26 @@ pub(crate) fn read(main: &str, load: &mut Load<'_>, sources: &mut Sources) -> Fi
         if read.contains_key(&name) {
             continue;
         }
-        let bytes = load(&name).and_then(|bytes| decode(&bytes, MAX_SPEC_BYTES));
-        match bytes {
-            Ok(text) => {
-                let file = sources.add(&name, text);
-                let text = sources.get(file).map_or("", |f| f.text.as_str());
-                let mut outcome = parse(file, text);
-                files.diagnostics.append(&mut outcome.diagnostics);
-                let imports = imports(&name, &outcome.value);
+        match open(&name) {
+            Ok((ast, mut diagnostics)) => {
+                files.diagnostics.append(&mut diagnostics);
+                let imports = imports(&name, ast.borrow());
                 waiting.extend(imports.iter().map(|i| (i.target.clone(), Some(i.span))));
                 read.insert(name, Some(imports));
-                files.asts.push(outcome.value);
+                files.asts.push(ast);
             }
             Err(error) => {
-                let span =
-                    asked_by.unwrap_or_else(|| Span { file: sources.add(&name, ""), start: 0, end: 0 });
-                files.diagnostics.push(unreadable(&name, span, &error, asked_by.is_some()));
+                match asked_by {
+                    Some(span) => files.diagnostics.push(unreadable(&name, span, &error, true)),
+                    None => no_main = Some(error),
+                }
                 files.is_incomplete = true;
                 read.insert(name, None);
             }
         }
     }
     files.diagnostics.extend(cycles(main, &read));
-    files
+    (files, no_main)
 }
 
 fn imports(from: &str, ast: &Ast) -> Vec<Import> {
@@ -79,7 +84,7 @@ pub(crate) fn is_spec(path: &str) -> bool {
     path.ends_with(".ent") && !path.starts_with("catalog:") && !path.starts_with("data:")
 }
 
-fn unreadable(name: &str, span: Span, error: &LoadError, is_imported: bool) -> Diagnostic {
+pub(crate) fn unreadable(name: &str, span: Span, error: &LoadError, is_imported: bool) -> Diagnostic {
     match error {
         LoadError::Missing => {
             let help = if is_imported {

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::declarations::Declarations;
 use crate::definitions::duplicate;
 use crate::fields::{Fields, Shape};
+use crate::meaning::NodeMeaning;
 use crate::program::{Node, UnusedBoards};
 use crate::quantity::Kind;
 use crate::value::Value;
@@ -17,7 +18,7 @@ use ent_plan::plan::Sharing;
 use ent_plan::units::Dollars;
 use std::collections::BTreeMap;
 
-const SHAPE: Shape = Shape {
+pub(crate) const SHAPE: Shape = Shape {
     words: "the hardware",
     attributes: &[],
     blocks: &[],
@@ -25,7 +26,7 @@ const SHAPE: Shape = Shape {
     has_objective: false,
 };
 
-const NODE: Shape = Shape {
+pub(crate) const NODE: Shape = Shape {
     words: "a node",
     attributes: &["gpu", "unused", "sharing", "price", "pue", "clocks"],
     blocks: &[],
@@ -38,6 +39,33 @@ const MAX_BOARDS: f64 = 1_000_000.0;
 
 /// Dollars per board-hour beyond this are a slip.
 const MAX_PRICE: f64 = 1e6;
+
+/// The nodes of a program, as far as they can be understood.
+pub(crate) fn outline(context: &mut Context<'_>, declarations: &Declarations<'_>) -> Vec<NodeMeaning> {
+    let mut nodes = Vec::new();
+    for block in &declarations.hardware {
+        let fields = Fields::read(context, block, &SHAPE);
+        for node in &fields.blocks {
+            let Some(name) = &node.name else { continue };
+            let Some(gpu) = Fields::read(context, node, &NODE).value(context, "gpu") else { continue };
+            let (item, count) = match &gpu.value {
+                Value::Times { item, count } => (&**item, Some(&**count)),
+                _ => (&gpu, None),
+            };
+            let n_boards = match count {
+                Some(count) => context.whole_number(count, "number of boards", 0.0..=MAX_BOARDS),
+                None => Some(Located::new(1, gpu.span)),
+            };
+            let (Value::Word(board) | Value::Text(board, _)) = &item.value else { continue };
+            nodes.push(NodeMeaning {
+                name: name.text.clone(),
+                board: board.to_string(),
+                n_boards: n_boards.map(|n| n.value),
+            });
+        }
+    }
+    nodes
+}
 
 /// The hardware of a program.
 #[derive(Default)]

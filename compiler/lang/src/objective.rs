@@ -13,7 +13,7 @@ use ent_plan::diagnostic::{Code, Diagnostic, Located, Span};
 use ent_plan::plan::{LatencyRule, Metric};
 use ent_plan::units::{Grams, GramsPerKilowattHour, Seconds};
 
-const CARBON: Shape = Shape {
+pub(crate) const CARBON: Shape = Shape {
     words: "the carbon block",
     attributes: &["intensity", "embodied"],
     blocks: &[],
@@ -21,7 +21,7 @@ const CARBON: Shape = Shape {
     has_objective: false,
 };
 
-const OBJECTIVE: Shape = Shape {
+pub(crate) const OBJECTIVE: Shape = Shape {
     words: "the objective",
     attributes: &["horizon", "latency_rule"],
     blocks: &[],
@@ -154,14 +154,11 @@ fn metric_named(context: &mut Context<'_>, word: &str, span: Span) -> Option<Met
     if let Some(metric) = Metric::ALL.iter().find(|m| m.word() == word) {
         return Some(*metric);
     }
-    let help = match similar(word, words()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("use {}", choices(words())),
-    };
-    context.report(
-        Diagnostic::error(Code::UnknownName, span, format!("unknown metric `{word}`"))
-            .label("no metric has this name")
-            .help(help),
-    );
+    let problem = Diagnostic::error(Code::UnknownName, span, format!("unknown metric `{word}`"))
+        .label("no metric has this name");
+    context.report(match similar(word, words()) {
+        Some(meant) => context.did_you_mean(problem, span, word, meant),
+        None => problem.help(format!("use {}", choices(words()))),
+    });
     None
 }

@@ -9,16 +9,18 @@
     reason = "each place takes the few rules it knows; words for all are matched one by one"
 )]
 
-use crate::ast::Unit;
-use crate::ast::{
-    Argument, Ast, Block, Comment, Element, Expr, ExprKind, Item, ItemKind, List, Name, Operator,
-};
+use crate::ast::{Ast, Block, Comment, Expr, Item, ItemKind, Name};
 use crate::depth::{self, MAX_DEPTH};
+use crate::fixes::indent_at;
 use crate::rule_in_words::rule_in_words;
 use crate::syntax_error;
-use ent_plan::diagnostic::{Code, Diagnostic, FileId, Outcome, Span};
+use ent_plan::diagnostic::{Code, Diagnostic, FileId, Fix, Outcome, Span};
 use pest::Parser;
 use pest::iterators::Pair;
+
+mod again;
+mod values;
+pub(crate) use again::reparse;
 
 mod grammar {
     /// The rules of `grammar/ent.pest`.
@@ -38,22 +40,43 @@ const SHORT_ENTRY: usize = 4096;
 /// Parses a file.
 #[must_use]
 pub fn parse(file: FileId, text: &str) -> Outcome<Ast> {
+    let Entries { items, reports } = entries(file, text);
+    Outcome { value: Ast { items, file }, diagnostics: reports.into_iter().map(|r| r.problem).collect() }
+}
+
+/// The entries of a file, and what was wrong with them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entries {
+    pub(crate) items: Vec<Item>,
+    pub(crate) reports: Vec<Report>,
+}
+
+/// A syntax error, and where the entry at the top of the file begins that has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    pub(crate) entry: usize,
+    pub(crate) problem: Diagnostic,
+}
+
+/// Reads all entries of a file.
+pub(crate) fn entries(file: FileId, text: &str) -> Entries {
     let mut reader = Reader::new(file, text);
     if let Some(at) = depth::too_deep(text) {
-        reader.diagnostics.push(nested_too_deeply(reader.span(at, at + 1)));
+        reader.report(nested_too_deeply(reader.span(at, at + 1)));
         let items = vec![reader.broken(0, text.len(), Vec::new())];
-        return Outcome { value: Ast { items, file }, diagnostics: reader.diagnostics };
+        return Entries { items, reports: reader.reports };
     }
-    let items = match Grammar::parse(Rule::program, text) {
-        Ok(pairs) => reader.items(pairs).0,
-        Err(error) => {
-            // The grammar takes any text; should it ever not, the user gets an error, not a panic.
-            let problem = reader.problem_of(&error, 0);
-            reader.report(problem);
-            vec![reader.broken(0, text.len(), Vec::new())]
-        }
-    };
-    Outcome { value: Ast { items, file }, diagnostics: reader.diagnostics }
+    let mut found = Found::default();
+    let mut at = beginning(text);
+    while let Some(next) = reader.step(&mut found, at) {
+        at = next;
+    }
+    Entries { items: found.items, reports: reader.reports }
+}
+
+/// Where the first entry of a file may stand: behind its byte-order mark.
+fn beginning(text: &str) -> usize {
+    if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }
 
 /// Parses one value, as in `--set NAME=VALUE`; `text` from `start` on.
@@ -73,7 +96,7 @@ pub(crate) fn parse_value(file: FileId, text: &str, start: usize) -> Outcome<Opt
             None
         }
     };
-    Outcome { value, diagnostics: reader.diagnostics }
+    Outcome { value, diagnostics: reader.reports.into_iter().map(|r| r.problem).collect() }
 }
 
 fn nested_too_deeply(span: Span) -> Diagnostic {
@@ -88,7 +111,9 @@ struct Reader<'a> {
     text: &'a str,
     /// Where in `text` pest's positions start.
     base: usize,
-    diagnostics: Vec<Diagnostic>,
+    /// Where the entry at the top of the file begins that is being read.
+    entry: usize,
+    reports: Vec<Report>,
     /// Comments inside an expression; they move to the lines before its entry.
     hoisted: Vec<Comment>,
     /// Brackets that the last broken line left open: lines that continue it are not errors of their own.
@@ -97,7 +122,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(file: FileId, text: &'a str) -> Self {
-        Self { file, text, base: 0, diagnostics: Vec::new(), hoisted: Vec::new(), open_brackets: 0 }
+        Self { file, text, base: 0, entry: 0, reports: Vec::new(), hoisted: Vec::new(), open_brackets: 0 }
     }
 
     fn span(&self, start: usize, end: usize) -> Span {
@@ -112,60 +137,74 @@ impl<'a> Reader<'a> {
     }
 
     fn report(&mut self, problem: Diagnostic) {
-        match self.diagnostics.len() {
-            n if n < MAX_SYNTAX_ERRORS => self.diagnostics.push(problem),
+        let problem = match self.reports.len() {
+            n if n < MAX_SYNTAX_ERRORS => problem,
             MAX_SYNTAX_ERRORS => {
-                let more = "fix these first; further syntax errors of this file are not shown";
-                self.diagnostics.push(problem.help(more));
+                problem.help("fix these first; further syntax errors of this file are not shown")
             }
-            _ => {}
+            _ => return,
+        };
+        self.reports.push(Report { entry: self.entry, problem });
+    }
+
+    /// Reads the next entry, line end or comment of a file from a byte on; where it ends. `None` at the end.
+    fn step(&mut self, found: &mut Found, at: usize) -> Option<usize> {
+        let rest = self.text.get(at..).unwrap_or("");
+        let spaces = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        self.entry = at + spaces;
+        if self.entry >= self.text.len() {
+            return None;
+        }
+        self.base = at;
+        match Grammar::parse(Rule::step, rest).map(|mut pairs| pairs.next()) {
+            Ok(Some(pair)) => {
+                let end = at + pair.as_span().end();
+                self.take(found, pair);
+                (end > at).then_some(end)
+            }
+            // The grammar takes any text; should it ever not, the user gets an error, not a panic.
+            Ok(None) => None,
+            Err(error) => {
+                let problem = self.problem_of(&error, at);
+                self.report(problem);
+                found.items.push(self.broken(at, self.text.len(), Vec::new()));
+                None
+            }
         }
     }
 
-    /// The entries of a file or block, and whether a line ended among them.
-    fn items<'i>(&mut self, pairs: impl Iterator<Item = Pair<'i, Rule>>) -> (Vec<Item>, bool) {
-        let mut items: Vec<Item> = Vec::new();
-        let (mut newlines, mut has_newline) = (0usize, false);
-        for pair in pairs {
-            let rule = pair.as_rule();
-            if rule == Rule::newline {
-                newlines += 1;
-                has_newline = true;
-                continue;
-            }
-            if matches!(rule, Rule::EOI | Rule::comma) {
-                continue;
-            }
-            let follows_blank_line = newlines > 1 && !items.is_empty();
-            if rule == Rule::comment {
-                let comment = self.comment(&pair);
-                match items.last_mut() {
-                    Some(last) if newlines == 0 && last.trailing.is_none() && !last.is_comment() => {
-                        last.trailing = Some(comment);
-                    }
-                    _ => {
-                        let span = comment.span;
-                        let kind = ItemKind::Comment(comment);
-                        items.push(Item { kind, span, follows_blank_line, trailing: None });
-                    }
-                }
-                newlines = 0;
-                continue;
-            }
-            newlines = 0;
-            let span = self.span_of(&pair);
-            let before = self.hoisted.len();
-            let kind = self.entry(pair);
-            let mut follows_blank_line = follows_blank_line;
-            for comment in self.hoisted.split_off(before) {
-                let span = comment.span;
-                let kind = ItemKind::Comment(comment);
-                items.push(Item { kind, span, follows_blank_line, trailing: None });
-                follows_blank_line = false;
-            }
-            items.push(Item { kind, span, follows_blank_line, trailing: None });
+    /// Takes one token: an entry, a comment or a line end.
+    fn take(&mut self, found: &mut Found, pair: Pair<'_, Rule>) {
+        let rule = pair.as_rule();
+        if rule == Rule::newline {
+            found.n_newlines += 1;
+            found.has_newline = true;
+            return;
         }
-        (items, has_newline)
+        if matches!(rule, Rule::EOI | Rule::comma) {
+            return;
+        }
+        let follows_blank_line = found.is_after_blank_line();
+        let n_newlines = std::mem::take(&mut found.n_newlines);
+        if rule == Rule::comment {
+            let comment = self.comment(&pair);
+            match found.items.last_mut() {
+                Some(last) if n_newlines == 0 && last.trailing.is_none() && !last.is_comment() => {
+                    last.trailing = Some(comment);
+                }
+                _ => found.push_comment(comment, follows_blank_line),
+            }
+            return;
+        }
+        let span = self.span_of(&pair);
+        let before = self.hoisted.len();
+        let kind = self.entry(pair);
+        let mut follows_blank_line = follows_blank_line;
+        for comment in self.hoisted.split_off(before) {
+            found.push_comment(comment, follows_blank_line);
+            follows_blank_line = false;
+        }
+        found.items.push(Item { kind, span, follows_blank_line, trailing: None });
     }
 
     fn comment(&self, pair: &Pair<'_, Rule>) -> Comment {
@@ -182,10 +221,11 @@ impl<'a> Reader<'a> {
                 if self.open_brackets == 0 {
                     let problem = Diagnostic::error(Code::Syntax, self.span(start, end), "nothing to close")
                         .label("no block is open here")
-                        .help("remove this `}`, or add the block's opening line");
+                        .help("remove this `}`, or add the block's opening line")
+                        .fix(Fix::replace("remove this `}`", self.span(start, end), ""));
                     self.report(problem);
                 }
-                return ItemKind::Broken { names: Vec::new() };
+                return nothing(Vec::new());
             }
             _ => self.open_brackets = 0,
         }
@@ -209,7 +249,7 @@ impl<'a> Reader<'a> {
             (Rule::limit, Some(metric), Some(at_most)) => ItemKind::Limit { metric, at_most },
             (Rule::minimize, Some(metric), _) => ItemKind::Minimize { metric },
             (Rule::attribute, Some(name), Some(value)) => ItemKind::Attribute { name, value },
-            (_, name, _) => ItemKind::Broken { names: name.map(|n| n.text).into_iter().collect() },
+            (_, name, _) => nothing(name.map(|n| n.text).into_iter().collect()),
         }
     }
 
@@ -229,13 +269,23 @@ impl<'a> Reader<'a> {
         }
         let opening_comment = inner.next_if(|p| p.as_rule() == Rule::comment).map(|p| self.comment(&p));
         let (items, has_newline, is_closed) = self.block_items(inner);
-        let Some(kind) = kind else { return ItemKind::Broken { names: Vec::new() } };
+        let Some(kind) = kind else { return nothing(Vec::new()) };
         if !is_closed {
             let what = format!("this block of `{}` is never closed", kind.text);
             let problem = Diagnostic::error(Code::Syntax, brace, "block is not closed")
                 .label(what)
                 .help("add a `}` at its end");
-            self.report(problem);
+            let last = items.last().map(|i| i.trailing.as_ref().map_or(i.span.end, |c| c.span.end));
+            let end = last.or(opening_comment.as_ref().map(|c| c.span.end)).unwrap_or(brace.end);
+            let closing = if has_newline || opening_comment.is_some() {
+                // Nothing that stands before the entry has a say in it: see `again`.
+                let entry = self.text.get(self.entry..).unwrap_or("");
+                format!("\n{}}}", indent_at(entry, (kind.span.start as usize).saturating_sub(self.entry)))
+            } else {
+                " }".to_owned()
+            };
+            let end = Span { start: end, end, ..brace };
+            self.report(problem.fix(Fix::insert("add a `}` at its end", end, closing)));
         }
         let is_inline = !has_newline && opening_comment.is_none();
         let block = Block { kind, name, items, opening_comment, is_inline };
@@ -244,11 +294,15 @@ impl<'a> Reader<'a> {
 
     fn block_items<'i>(&mut self, inner: impl Iterator<Item = Pair<'i, Rule>>) -> (Vec<Item>, bool, bool) {
         let mut is_closed = false;
-        let (items, has_newline) = self.items(inner.filter(|p| {
-            is_closed |= p.as_rule() == Rule::close_brace;
-            !matches!(p.as_rule(), Rule::close_brace | Rule::e_unclosed)
-        }));
-        (items, has_newline, is_closed)
+        let mut found = Found::default();
+        for pair in inner {
+            match pair.as_rule() {
+                Rule::close_brace => is_closed = true,
+                Rule::e_unclosed => {}
+                _ => self.take(&mut found, pair),
+            }
+        }
+        (found.items, found.has_newline, is_closed)
     }
 
     /// Reports what is wrong with a line (or a block's first line) that no rule understood, and still
@@ -262,19 +316,19 @@ impl<'a> Reader<'a> {
         }
         let continues = self.open_brackets > 0;
         self.open_brackets = depth::brackets_left_open(self.open_brackets, head);
-        if !continues && self.diagnostics.len() <= MAX_SYNTAX_ERRORS {
+        if !continues && self.reports.len() <= MAX_SYNTAX_ERRORS {
             let problem = self.problem_at(start, head.trim_end());
             self.report(problem);
         }
         let body = pair.into_inner().skip_while(|p| p.as_rule() != Rule::open_brace).skip(1);
         let before = self.hoisted.len();
-        let _ = self.block_items(body);
+        let (items, ..) = self.block_items(body);
         self.hoisted.truncate(before);
-        ItemKind::Broken { names }
+        ItemKind::Broken { names, items }
     }
 
     fn broken(&self, start: usize, end: usize, names: Vec<String>) -> Item {
-        let kind = ItemKind::Broken { names };
+        let kind = nothing(names);
         Item { kind, span: self.span(start, end), follows_blank_line: false, trailing: None }
     }
 
@@ -317,254 +371,32 @@ impl<'a> Reader<'a> {
         };
         syntax_error::expected(self.file, self.text, at, &expected)
     }
+}
 
-    fn name(&mut self, pair: &Pair<'_, Rule>) -> Name {
-        let span = self.span_of(pair);
-        if pair.as_rule() == Rule::string {
-            return Name { text: self.unquote(pair), is_quoted: true, span };
-        }
-        Name { text: pair.as_str().to_owned(), is_quoted: false, span }
+/// An entry that could not be understood, and has none inside.
+fn nothing(names: Vec<String>) -> ItemKind {
+    ItemKind::Broken { names, items: Vec::new() }
+}
+
+/// The entries of a file or block that were found so far.
+#[derive(Default)]
+struct Found {
+    items: Vec<Item>,
+    /// Line ends since the last of them.
+    n_newlines: usize,
+    /// A line ended among them.
+    has_newline: bool,
+}
+
+impl Found {
+    fn is_after_blank_line(&self) -> bool {
+        self.n_newlines > 1 && !self.items.is_empty()
     }
 
-    fn unquote(&mut self, pair: &Pair<'_, Rule>) -> String {
-        let raw = pair.as_str();
-        let inside = raw.strip_prefix('"').and_then(|r| r.strip_suffix('"')).unwrap_or(raw);
-        let mut text = String::with_capacity(inside.len());
-        let mut chars = inside.char_indices();
-        while let Some((i, c)) = chars.next() {
-            if c != '\\' {
-                text.push(c);
-                continue;
-            }
-            match chars.next() {
-                Some((_, '"')) => text.push('"'),
-                Some((_, '\\')) => text.push('\\'),
-                Some((_, 'n')) => text.push('\n'),
-                Some((_, 't')) => text.push('\t'),
-                Some((_, other)) => {
-                    let at = self.base + pair.as_span().start() + 1 + i;
-                    let span = self.span(at, at + 1 + other.len_utf8());
-                    let problem = Diagnostic::error(Code::Syntax, span, "unknown escape in a text")
-                        .label(format!("`\\{other}`"))
-                        .help("write `\\\\` for a backslash; `\\\"`, `\\n` and `\\t` exist too");
-                    self.report(problem);
-                }
-                None => {}
-            }
-        }
-        text
-    }
-
-    fn value(&mut self, pair: Pair<'_, Rule>) -> Option<Expr> {
-        let span = self.span_of(&pair);
-        let mut inner = pair.into_inner();
-        let first = inner.next()?;
-        if first.as_rule() == Rule::promise {
-            return self.promise(first, span);
-        }
-        let first = self.expr(first)?;
-        let Some(rest) = inner.next() else { return Some(first) };
-        let rule = rest.as_rule();
-        let mut operands = Vec::new();
-        for part in rest.into_inner().filter(|p| p.as_rule() == Rule::sum) {
-            operands.push(self.expr(part)?);
-        }
-        let mut operands = operands.into_iter();
-        let second = Box::new(operands.next()?);
-        let first = Box::new(first);
-        let kind = match rule {
-            Rule::range => ExprKind::Range { from: first, to: second, step: operands.next().map(Box::new) },
-            Rule::over => ExprKind::Over { amount: first, time: second },
-            _ => ExprKind::Times { item: first, count: second },
-        };
-        Some(Expr { kind, span })
-    }
-
-    fn promise(&mut self, pair: Pair<'_, Rule>, span: Span) -> Option<Expr> {
-        let (mut percentile, mut bound) = (None, None);
-        for part in pair.into_inner() {
-            match part.as_rule() {
-                Rule::percentile => percentile = Some(self.name(&part)),
-                Rule::sum => bound = self.expr(part),
-                _ => {}
-            }
-        }
-        let kind = ExprKind::Promise { percentile: percentile?, bound: Box::new(bound?) };
-        Some(Expr { kind, span })
-    }
-
-    fn expr(&mut self, pair: Pair<'_, Rule>) -> Option<Expr> {
-        let span = self.span_of(&pair);
-        let kind = match pair.as_rule() {
-            Rule::value => return self.value(pair),
-            Rule::sum | Rule::product => return self.chain(pair, span),
-            Rule::negative => ExprKind::Negative(Box::new(self.only(pair)?)),
-            Rule::paren => ExprKind::Paren(Box::new(self.only(pair)?)),
-            Rule::profile => ExprKind::Profile(pair.as_str().to_owned()),
-            Rule::string => ExprKind::Text(self.unquote(&pair)),
-            Rule::literal => self.literal(pair)?,
-            Rule::named => self.named(pair)?,
-            Rule::list => ExprKind::List(self.list(pair)),
-            _ => return None,
-        };
-        Some(Expr { kind, span })
-    }
-
-    /// The one operand inside, whose comments are moved out.
-    fn only(&mut self, pair: Pair<'_, Rule>) -> Option<Expr> {
-        let mut found = None;
-        for part in pair.into_inner() {
-            match part.as_rule() {
-                Rule::comment => {
-                    let comment = self.comment(&part);
-                    self.hoisted.push(comment);
-                }
-                Rule::newline | Rule::open_paren | Rule::close_paren | Rule::minus => {}
-                _ => found = self.expr(part),
-            }
-        }
-        found
-    }
-
-    fn chain(&mut self, pair: Pair<'_, Rule>, span: Span) -> Option<Expr> {
-        let mut first = None;
-        let mut rest = Vec::new();
-        let mut operator = None;
-        for part in pair.into_inner() {
-            match part.as_rule() {
-                Rule::newline => {}
-                Rule::comment => {
-                    let comment = self.comment(&part);
-                    self.hoisted.push(comment);
-                }
-                Rule::plus => operator = Some(Operator::Add),
-                Rule::minus => operator = Some(Operator::Subtract),
-                Rule::star => operator = Some(Operator::Multiply),
-                Rule::slash => operator = Some(Operator::Divide),
-                _ => {
-                    let operand = self.expr(part)?;
-                    match operator.take() {
-                        Some(operator) => rest.push((operator, operand)),
-                        None => first = Some(operand),
-                    }
-                }
-            }
-        }
-        let first = first?;
-        if rest.is_empty() {
-            return Some(first);
-        }
-        Some(Expr { kind: ExprKind::Chain { first: Box::new(first), rest }, span })
-    }
-
-    fn literal(&mut self, pair: Pair<'_, Rule>) -> Option<ExprKind> {
-        let (mut digits, mut unit) = (None, None);
-        for part in pair.into_inner() {
-            match part.as_rule() {
-                Rule::number => digits = Some(part.as_str().to_owned()),
-                Rule::unit => {
-                    let text = part.as_str().split_whitespace().collect::<Vec<_>>().join(" ");
-                    unit = Some(Unit { text, span: self.span_of(&part) });
-                }
-                _ => {}
-            }
-        }
-        Some(ExprKind::Number { digits: digits?, unit })
-    }
-
-    fn list(&mut self, pair: Pair<'_, Rule>) -> List {
-        let mut list = List { elements: Vec::new(), closing_comments: Vec::new(), is_multiline: false };
-        let mut comments = Vec::new();
-        // A comment on the line of the bracket or of an element before it belongs to that line.
-        let mut is_same_line = true;
-        for part in pair.into_inner() {
-            match part.as_rule() {
-                Rule::newline => {
-                    list.is_multiline = true;
-                    is_same_line = false;
-                }
-                Rule::comment => {
-                    let comment = self.comment(&part);
-                    match list.elements.last_mut() {
-                        Some(last) if is_same_line => last.trailing = Some(comment),
-                        _ => comments.push(comment),
-                    }
-                }
-                Rule::element => {
-                    let mut values = Vec::new();
-                    for value in part.into_inner().filter(|p| p.as_rule() == Rule::value) {
-                        values.extend(self.value(value));
-                    }
-                    let Some(value) = values.pop() else { continue };
-                    let comments = std::mem::take(&mut comments);
-                    list.elements.push(Element { comments, key: values.pop(), value, trailing: None });
-                    is_same_line = true;
-                }
-                _ => {}
-            }
-        }
-        list.closing_comments = comments;
-        list
-    }
-
-    /// A name, and what is behind it: nothing, an entry, arguments or extents.
-    fn named(&mut self, pair: Pair<'_, Rule>) -> Option<ExprKind> {
-        let mut names = Vec::new();
-        for part in pair.into_inner() {
-            match part.as_rule() {
-                Rule::word | Rule::string => names.push(self.name(&part)),
-                Rule::call => {
-                    let arguments = self.arguments(part)?;
-                    return Some(ExprKind::Call { function: names.pop()?, arguments });
-                }
-                Rule::tensor => {
-                    let extents = self.extents(part)?;
-                    return Some(ExprKind::Tensor { element: names.pop()?, extents });
-                }
-                _ => {}
-            }
-        }
-        Some(ExprKind::Path(names))
-    }
-
-    fn arguments(&mut self, pair: Pair<'_, Rule>) -> Option<Vec<Argument>> {
-        let mut arguments = Vec::new();
-        for part in pair.into_inner() {
-            match part.as_rule() {
-                Rule::comment => {
-                    let comment = self.comment(&part);
-                    self.hoisted.push(comment);
-                }
-                Rule::argument => {
-                    let (mut name, mut value) = (None, None);
-                    for piece in part.into_inner() {
-                        match piece.as_rule() {
-                            Rule::word => name = Some(self.name(&piece)),
-                            Rule::value => value = self.value(piece),
-                            _ => {}
-                        }
-                    }
-                    arguments.push(Argument { name, value: value? });
-                }
-                _ => {}
-            }
-        }
-        Some(arguments)
-    }
-
-    fn extents(&mut self, pair: Pair<'_, Rule>) -> Option<Vec<Expr>> {
-        let mut extents = Vec::new();
-        for part in pair.into_inner() {
-            match part.as_rule() {
-                Rule::comment => {
-                    let comment = self.comment(&part);
-                    self.hoisted.push(comment);
-                }
-                Rule::sum => extents.push(self.expr(part)?),
-                _ => {}
-            }
-        }
-        Some(extents)
+    fn push_comment(&mut self, comment: Comment, follows_blank_line: bool) {
+        let span = comment.span;
+        let kind = ItemKind::Comment(comment);
+        self.items.push(Item { kind, span, follows_blank_line, trailing: None });
     }
 }
 

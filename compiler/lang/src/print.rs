@@ -38,10 +38,7 @@ fn items(text: &mut String, items: &[Item], indent: usize, is_top: bool) {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for (i, item) in items.iter().enumerate() {
         let previous = i.checked_sub(1).and_then(|i| items.get(i));
-        let is_block = |item: &Item| matches!(&item.kind, ItemKind::Block(b) if !b.is_inline);
-        let needs_gap =
-            is_top && previous.is_some_and(|p| is_block(p) || (is_block(item) && !p.is_comment()));
-        if i > 0 && (item.follows_blank_line || needs_gap) {
+        if previous.is_some_and(|p| has_gap_before(item, p, is_top)) {
             flush(text, &mut lines);
             text.push('\n');
         }
@@ -65,6 +62,13 @@ fn items(text: &mut String, items: &[Item], indent: usize, is_top: bool) {
         }
     }
     flush(text, &mut lines);
+}
+
+/// Whether an empty line stands between an entry and the one before it.
+pub(crate) fn has_gap_before(item: &Item, previous: &Item, is_top: bool) -> bool {
+    let is_block = |item: &Item| matches!(&item.kind, ItemKind::Block(b) if !b.is_inline);
+    let needs_gap = is_top && (is_block(previous) || (is_block(item) && !previous.is_comment()));
+    item.follows_blank_line || needs_gap
 }
 
 fn multiline_block(text: &mut String, block: &Block, item: &Item, indent: usize) {

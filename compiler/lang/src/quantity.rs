@@ -68,7 +68,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Ratio,
         Self::Rate,
         Self::Time,

@@ -9,7 +9,7 @@ use crate::syntax_error;
 pub(crate) fn rule_in_words(rule: Rule) -> &'static str {
     match rule {
         Rule::EOI | Rule::end => syntax_error::END,
-        Rule::program | Rule::body | Rule::strict => "an entry",
+        Rule::step | Rule::body | Rule::strict => "an entry",
         Rule::setting | Rule::value | Rule::promise | Rule::sum | Rule::product => "a value",
         Rule::factor | Rule::negative | Rule::atom | Rule::paren | Rule::list => "a value",
         Rule::profile | Rule::literal | Rule::named => "a value",

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::declarations::Declarations;
 use crate::definitions::duplicate;
 use crate::fields::{Fields, Shape};
+use crate::fixes::change;
 use crate::hardware::Hardware;
 use crate::program::{
     Arrivals, Model, PerformanceRef, PerformanceSource, Pin, Replicas, Service, Slo, Spread,
@@ -16,7 +17,7 @@ use crate::value::{Passed, Value};
 use ent_plan::diagnostic::{Code, Diagnostic, Located, Span};
 use std::collections::BTreeMap;
 
-const MODEL: Shape = Shape {
+pub(crate) const MODEL: Shape = Shape {
     words: "a model",
     attributes: &["performance", "source", "artifact", "input", "memory"],
     blocks: &[],
@@ -24,7 +25,7 @@ const MODEL: Shape = Shape {
     has_objective: false,
 };
 
-const SERVICE: Shape = Shape {
+pub(crate) const SERVICE: Shape = Shape {
     words: "a service",
     attributes: &["model", "rate", "latency", "arrivals", "replicas", "isolate", "spread"],
     blocks: &["pin"],
@@ -32,7 +33,7 @@ const SERVICE: Shape = Shape {
     has_objective: false,
 };
 
-const PIN: Shape = Shape {
+pub(crate) const PIN: Shape = Shape {
     words: "a pin",
     attributes: &["profile", "batch", "clock", "processes", "node"],
     blocks: &[],
@@ -173,6 +174,14 @@ fn namespace(
         "import it: `import \"measured.json\"`".to_owned()
     };
     let names: Vec<&str> = declarations.namespaces.keys().map(String::as_str).collect();
+    if is_board && !context.is_full() && !context.is_all_poisoned && !context.poisoned.contains(name) {
+        let problem =
+            Diagnostic::error(Code::UnknownName, span, format!("unknown performance data `{name}`"))
+                .label("no performance data has this name")
+                .help(otherwise);
+        context.report(context.add_import(problem, span, &format!("catalog:performance/{id}")));
+        return None;
+    }
     context.unknown_name(span, name, "performance data", names, &otherwise);
     None
 }
@@ -195,17 +204,23 @@ pub(crate) fn services(
         }
         names.insert(&name.text, name.span);
         let fields = Fields::read(context, block, &SERVICE);
-        let model = fields.required(context, "model", "model = resnet50").and_then(|value| {
-            let model = model_named(context, models, &value)?;
-            let at = *index.entry(model.name.value.clone()).or_insert_with(|| {
-                used.push(model.clone());
-                used.len() - 1
+        let model =
+            fields.required(context, "model", &format!("model = {}", some_model(models))).and_then(|value| {
+                let model = model_named(context, models, &value)?;
+                let at = *index.entry(model.name.value.clone()).or_insert_with(|| {
+                    used.push(model.clone());
+                    used.len() - 1
+                });
+                Some(Located::new(at, value.span))
             });
-            Some(Located::new(at, value.span))
-        });
         made.extend(service(context, &fields, name, model, hardware));
     }
     (made, used)
+}
+
+/// A model for an example: one of the program's.
+fn some_model<'m>(models: &Models<'m>) -> &'m str {
+    models.keys().next().copied().unwrap_or("resnet50")
 }
 
 fn model_named<'m>(
@@ -268,11 +283,9 @@ fn slo(context: &mut Context<'_>, value: &Located<Value>) -> Option<Located<Slo>
     let Value::Promise { percentile, bound } = &value.value else {
         if let Value::Quantity(_) = value.value {
             let written = context.sources.snippet(value.span).to_owned();
-            context.mismatch(
-                value,
-                "a latency promise",
-                &format!("promise a percentile: `p99 <= {written}`"),
-            );
+            let promise = format!("p99 <= {written}");
+            let help = format!("promise a percentile: `{promise}`");
+            context.mismatch_with(value, "a latency promise", &help, Some(change(value.span, &promise)));
         } else {
             context.mismatch(value, "a latency promise", HELP);
         }
@@ -368,8 +381,13 @@ fn replicas(context: &mut Context<'_>, value: &Located<Value>) -> Option<Located
     };
     let (min, max) = (min?.value, max?.value);
     if min > max {
-        let why = format!("at least {min} and at most {max}");
-        context.out_of_range(value.span, "number of replicas", &why, &format!("write `{max}..{min}`"));
+        let turned = format!("{max}..{min}");
+        context.report(
+            Diagnostic::error(Code::OutOfRange, value.span, "number of replicas is out of range")
+                .label(format!("at least {min} and at most {max}"))
+                .help(format!("write `{turned}`"))
+                .fix(change(value.span, &turned)),
+        );
         return None;
     }
     Some(Located::new(Replicas { min, max }, value.span))

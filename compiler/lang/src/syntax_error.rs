@@ -1,6 +1,7 @@
 //! What the parser needed and what it found → a diagnostic in the user's words.
 
-use ent_plan::diagnostic::{Code, Diagnostic, FileId, Span};
+use crate::fixes::{change, part};
+use ent_plan::diagnostic::{Code, Diagnostic, FileId, Fix, Span};
 
 /// The words for the end of an entry.
 pub(crate) const END: &str = "the end of the line";
@@ -26,9 +27,21 @@ pub(crate) fn expected(file: FileId, text: &str, at: usize, expected: &[&str]) -
     if wanted == END && is_after_number && text.get(at..).is_some_and(|t| t.starts_with('.')) {
         problem = problem.help("write numbers with one decimal point: `1391.97`");
     } else if wanted == END && text.get(at..).is_some_and(|t| t.starts_with(|c: char| c.is_alphanumeric())) {
-        problem = problem.help("start the next attribute on its own line, or put a `,` before it");
+        let gap = Span {
+            start: start.saturating_sub(u32::try_from(at - before.len()).unwrap_or(0)),
+            end: start,
+            ..span
+        };
+        problem = problem
+            .help("start the next attribute on its own line, or put a `,` before it")
+            .fix(Fix::replace("put a `,` before it", gap, ", "));
     } else if text.get(at..).is_some_and(|t| t.starts_with(['<', '>', '≤'])) {
-        problem = problem.help("write `<=`; promises and limits are upper bounds");
+        let sign: usize = text.get(at..).map_or(0, |t| {
+            t.chars().take_while(|c| matches!(c, '<' | '>' | '=' | '≤' | '≥')).map(char::len_utf8).sum()
+        });
+        problem = problem
+            .help("write `<=`; promises and limits are upper bounds")
+            .fix(change(part(span, 0, sign), "<="));
     } else if wanted.contains("a value") && found == END {
         problem = problem.help("write the value on the same line");
     }
@@ -131,7 +144,8 @@ pub(crate) fn foreign_habit(span: Span, head: &str) -> Option<Diagnostic> {
         return Some(
             Diagnostic::error(Code::Syntax, at(0, 1), "unknown kind of comment")
                 .label("`#`")
-                .help("start comments with `//`"),
+                .help("start comments with `//`")
+                .fix(change(at(0, 1), "//")),
         );
     }
     if head.starts_with("/*") {
@@ -150,21 +164,24 @@ pub(crate) fn foreign_habit(span: Span, head: &str) -> Option<Diagnostic> {
         return Some(
             Diagnostic::error(Code::Syntax, at(offset, 1), "expected `=`, found `:`")
                 .label("expected `=`")
-                .help(format!("write `{} =`", words.get(..name).unwrap_or(""))),
+                .help(format!("write `{} =`", words.get(..name).unwrap_or("")))
+                .fix(change(at(offset, 1), if head[..offset].ends_with(' ') { "=" } else { " =" })),
         );
     }
     if name > 0 && sign.starts_with("==") {
         return Some(
             Diagnostic::error(Code::Syntax, at(offset, 2), "expected `=`, found `==`")
                 .label("expected `=`")
-                .help("write one `=`"),
+                .help("write one `=`")
+                .fix(change(at(offset, 2), "=")),
         );
     }
     if let Some(quote) = head.find('\'') {
         return Some(
             Diagnostic::error(Code::Syntax, at(quote, 1), "unknown kind of quote")
                 .label("`'`")
-                .help("put texts in double quotes: `\"box-0\"`"),
+                .help("put texts in double quotes: `\"box-0\"`")
+                .fix(Fix::replace("change to double quotes", at(0, head.len()), head.replace('\'', "\""))),
         );
     }
     if head.matches('"').count() % 2 == 1 && !head.contains("\\\"") {
@@ -172,7 +189,8 @@ pub(crate) fn foreign_habit(span: Span, head: &str) -> Option<Diagnostic> {
         return Some(
             Diagnostic::error(Code::Syntax, at(quote, head.len() - quote), "text is not closed")
                 .label("no closing `\"` on this line")
-                .help("add the closing `\"`"),
+                .help("add the closing `\"`")
+                .fix(Fix::insert("add the closing `\"`", at(head.len(), 0), "\"")),
         );
     }
     None

@@ -7,6 +7,7 @@
 
 use crate::ast::{Argument, Expr, ExprKind, Operator};
 use crate::context::Context;
+use crate::fixes::change;
 use crate::quantity::{Fault, Quantity, meaning, similar_unit};
 use crate::suggest::similar;
 use ent_plan::diagnostic::{Code, Diagnostic, FileId, Located, Span};
@@ -95,8 +96,12 @@ impl Value {
     }
 }
 
+/// The types of a tensor's elements.
+pub(crate) const ELEMENTS: [&str; 8] =
+    ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int8", "uint8"];
+
 /// The functions there are.
-const FUNCTIONS: [&str; 6] = ["min", "max", "round", "csv", "trace", "gamma"];
+pub(crate) const FUNCTIONS: [&str; 6] = ["min", "max", "round", "csv", "trace", "gamma"];
 
 impl Context<'_> {
     /// The value of an expression.
@@ -204,7 +209,11 @@ impl Context<'_> {
             .label("no such unit");
         let is_division = unit.split_once('/').is_some_and(|(first, _)| meaning(first).is_some());
         let help = match similar_unit(unit) {
-            Some(meant) => format!("did you mean `{meant}`?"),
+            Some(meant) => {
+                let problem = problem.help(format!("did you mean `{meant}`?"));
+                self.report(problem.fix(change(span, &meant)));
+                return;
+            }
             None if is_division => "put spaces around `/` to divide by a name".to_owned(),
             None => "use a unit like `ms`, `req/s`, `W`, `MHz`, `GiB`, `gCO2/kWh`, `USD` or `%`".to_owned(),
         };
@@ -300,8 +309,6 @@ impl Context<'_> {
     }
 
     fn tensor(&mut self, element: &str, span: Span, extents: &[Expr]) -> Value {
-        const ELEMENTS: [&str; 8] =
-            ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int8", "uint8"];
         if !ELEMENTS.contains(&element) {
             self.unknown_name(span, element, "element type", ELEMENTS, "");
         }
@@ -352,15 +359,13 @@ impl Context<'_> {
                     self.evaluate(&argument.value);
                 }
                 let meant = similar(other, FUNCTIONS);
-                let help = match meant {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("use one of {}", crate::suggest::choices(FUNCTIONS)),
-                };
-                self.report(
+                let problem =
                     Diagnostic::error(Code::UnknownName, name_span, format!("unknown function `{other}`"))
-                        .label("no function has this name")
-                        .help(help),
-                );
+                        .label("no function has this name");
+                self.report(match meant {
+                    Some(meant) => self.did_you_mean(problem, name_span, other, meant),
+                    None => problem.help(format!("use one of {}", crate::suggest::choices(FUNCTIONS))),
+                });
                 Value::Poison
             }
         }

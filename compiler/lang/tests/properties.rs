@@ -140,6 +140,14 @@ fn hold(text: &str) -> Result<(), TestCaseError> {
             prop_assert!(is_inside, "{:?}", diagnostic);
         }
         prop_assert!(!diagnostic.message.is_empty());
+        for fix in &diagnostic.fixes {
+            prop_assert!(!fix.title.is_empty() && !fix.edits.is_empty(), "{:?}", diagnostic);
+            for edit in &fix.edits {
+                let file = sources.get(edit.span.file).unwrap();
+                let is_inside = file.text.get(edit.span.start as usize..edit.span.end as usize).is_some();
+                prop_assert!(is_inside, "{:?}\n{}", diagnostic, text);
+            }
+        }
     }
     let ast = parse(FileId(0), text);
     match format(text) {

@@ -28,9 +28,10 @@ mod replica;
 mod service;
 mod stats;
 mod timer;
+mod traces;
 mod workers;
 
-pub use options::{Limits, Options, Shedding};
+pub use options::{Limits, Options, Shedding, Tracing};
 pub use stats::{Outcomes, ReplicaStats, ServiceStats, Stats};
 
 /// Starts gateways.
@@ -199,6 +200,16 @@ impl Handle {
     ) -> Result<(), ReconfigureError> {
         let front = Arc::clone(&self.front);
         self.run(async move { reconfigure::reconfigure(&front, &deployment, patience).await }).await
+    }
+
+    /// Has replicas begin no batch any more, and waits for those that they are at, up to `patience`: their
+    /// workers can then end without a request that has to be tried again. Other replicas of their services take
+    /// the requests; where there are none, requests wait until workers join again or others come.
+    pub async fn rest(&self, replicas: Vec<String>, patience: Duration) {
+        let front = Arc::clone(&self.front);
+        let resting = async move { reconfigure::rest(&front, &replicas, patience).await };
+        // It fails with the gateway only, which then has no workers either.
+        let _ = self.front.runtime.spawn(resting).await;
     }
 
     /// Runs something on the gateway's threads, whatever the caller's runtime is.

@@ -341,6 +341,7 @@ impl Supervisor {
                     Key::Mps(_) => false,
                 };
                 let keys: Vec<Key> = self.fleet.keys().into_iter().filter(is_one).collect();
+                self.gateway.rest(replicas.clone(), self.settings.grace).await;
                 self.fleet.end(&keys).await;
                 // A daemon whose device goes is of no use without it, and holds it.
                 let deployment = self.deployment.lock().clone();
@@ -388,6 +389,8 @@ impl Supervisor {
         let paused = paused(&present, &next, &in_the_way);
         self.fleet.last(&leaving);
         // Their replicas stay until the new ones are ready: what comes meanwhile waits there.
+        let resting = in_the_way.iter().map(|(_, replica)| replica.id.clone()).collect();
+        self.gateway.rest(resting, self.settings.grace).await;
         self.fleet.end(&evicted).await;
         let is_new = |key: &Key| !there.iter().any(|old| same_replica(old, key));
         let new: BTreeMap<Key, _> =

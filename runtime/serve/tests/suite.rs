@@ -12,4 +12,5 @@ mod suite {
     mod limits;
     pub(crate) mod rig;
     mod tensors;
+    mod traces;
 }

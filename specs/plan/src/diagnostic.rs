@@ -76,6 +76,11 @@ impl Sources {
         self.files.get(id.0 as usize)
     }
 
+    /// The text of a file, to be edited in place: an editor's. Spans made before may then lie elsewhere.
+    pub fn text_mut(&mut self, id: FileId) -> Option<&mut String> {
+        self.files.get_mut(id.0 as usize).map(|f| &mut f.text)
+    }
+
     /// The file with this name, if it was read.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<FileId> {
@@ -128,6 +133,46 @@ pub struct Label {
     pub text: String,
 }
 
+/// A change of the text that mends something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// What it does, as an order: ``change to `latency` ``.
+    pub title: String,
+    /// What is replaced by what. None overlap.
+    pub edits: Vec<Replacement>,
+    /// It puts in a value that only the user can know, for them to look at.
+    pub is_example: bool,
+}
+
+/// A part of a text and what is to stand there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// The part; empty where something is to be inserted.
+    pub span: Span,
+    /// The new text.
+    pub text: String,
+}
+
+impl Fix {
+    /// Replaces one part of a text.
+    pub fn replace(title: impl Into<String>, span: Span, text: impl Into<String>) -> Self {
+        let edits = vec![Replacement { span, text: text.into() }];
+        Self { title: title.into(), edits, is_example: false }
+    }
+
+    /// Inserts a text before a place.
+    pub fn insert(title: impl Into<String>, at: Span, text: impl Into<String>) -> Self {
+        Self::replace(title, Span { end: at.start, ..at }, text)
+    }
+
+    /// Says that a value in it is only an example.
+    #[must_use]
+    pub fn example(mut self) -> Self {
+        self.is_example = true;
+        self
+    }
+}
+
 /// One thing that is wrong with what the user gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -143,6 +188,8 @@ pub struct Diagnostic {
     pub secondary: Vec<Label>,
     /// What to do. Begins with a verb.
     pub help: Option<String>,
+    /// Changes an editor can make, the likeliest first; each alone mends it.
+    pub fixes: Vec<Fix>,
 }
 
 impl Diagnostic {
@@ -155,6 +202,7 @@ impl Diagnostic {
             primary: Label { span, text: String::new() },
             secondary: Vec::new(),
             help: None,
+            fixes: Vec::new(),
         }
     }
 
@@ -174,6 +222,13 @@ impl Diagnostic {
     #[must_use]
     pub fn and(mut self, span: Span, text: impl Into<String>) -> Self {
         self.secondary.push(Label { span, text: text.into() });
+        self
+    }
+
+    /// Adds a change that an editor can make.
+    #[must_use]
+    pub fn fix(mut self, fix: Fix) -> Self {
+        self.fixes.push(fix);
         self
     }
 

@@ -10,4 +10,5 @@ mod optima;
 mod pages;
 mod policy;
 mod published;
+mod site;
 mod small;

@@ -44,6 +44,12 @@ pub(crate) struct Gateway {
     /// A file with the token that clients have to send; needed where an address is not a loopback one.
     #[arg(long, value_name = "FILE", env = "ENTC_TOKEN_FILE", help_heading = SERVING)]
     pub(crate) token_file: Option<PathBuf>,
+    /// Send spans of requests to this OpenTelemetry collector (OTLP over gRPC): `http://127.0.0.1:4317`.
+    #[arg(long, value_name = "URL", value_parser = values::http_url, env = "OTEL_EXPORTER_OTLP_ENDPOINT", help_heading = SERVING)]
+    pub(crate) otlp: Option<String>,
+    /// Share of the requests that are traced; those that their clients trace are in any case.
+    #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = values::gap, help_heading = SERVING)]
+    pub(crate) trace_ratio: f64,
     /// Every worker has to be ready within this.
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = values::time_limit, help_heading = SERVING)]
     pub(crate) readiness: Duration,
@@ -106,7 +112,7 @@ answered, and its latency counts from that time. The same seed gives the same ar
 Examples:
   entc bench --duration 60s --seed 1
   entc bench plan.json --service classify --load 50%
-  entc bench --format json > measured.json")]
+  entc bench --format json --svg measured.svg > measured.json")]
 pub(crate) struct Bench {
     /// The plan or spec that is served; the one that is applied when not given.
     #[arg(value_name = "plan.json|FILE")]
@@ -147,6 +153,9 @@ pub(crate) struct Bench {
     /// How to report.
     #[arg(long, value_enum, default_value = "human")]
     pub(crate) format: Format,
+    /// Write a picture of each service's latency beside its promise.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     /// Exit with 2 when a request failed or a promise was broken.
     #[arg(long)]
     pub(crate) detailed_exitcode: bool,

@@ -1,7 +1,8 @@
 //! Words on the command line → values, or what is wrong with them.
 
-use super::{Listen, Nvml};
+use super::{Listen, Nvml, Over};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ent_picture::Axis;
 use ent_plan::plan::{LatencyRule, Metric};
 use std::time::Duration;
 
@@ -80,6 +81,49 @@ pub(super) fn load(text: &str) -> Result<(String, f64), String> {
     }
 }
 
+/// The address of a collector. There is no TLS in it: it is thought to be on the same machine.
+pub(super) fn http_url(text: &str) -> Result<String, String> {
+    let rest = text.trim().strip_prefix("http://").filter(|rest| !rest.is_empty() && !rest.starts_with('/'));
+    match rest {
+        Some(_) => Ok(text.trim().to_owned()),
+        None => Err("write it like `http://127.0.0.1:4317`".to_owned()),
+    }
+}
+
+/// `power,gpus`: two different axes. The one that is limited is the second, but for boards and latency,
+/// which are limited wherever they stand.
+pub(super) fn over(text: &str) -> Result<Over, String> {
+    const WORDS: &str =
+        "name two of power, energy, carbon, gpus, cost, latency-slack, for example `power,gpus`";
+    let axis = |word: &str| match word.trim() {
+        "latency-slack" => Some(Axis::LatencySlack),
+        word => Metric::ALL.into_iter().find(|metric| metric.word() == word).map(Axis::Metric),
+    };
+    let axes: Vec<Axis> = text.split(',').map(axis).collect::<Option<_>>().ok_or(WORDS)?;
+    match axes.as_slice() {
+        [a, b] if a == b => Err(format!("`{}` is there twice; {WORDS}", a.word())),
+        [Axis::LatencySlack, Axis::Metric(minimized)] => {
+            Ok(Over { minimized: *minimized, limited: Axis::LatencySlack })
+        }
+        [Axis::Metric(Metric::Gpus), Axis::Metric(minimized)] => {
+            Ok(Over { minimized: *minimized, limited: Axis::Metric(Metric::Gpus) })
+        }
+        [Axis::Metric(minimized), limited] => Ok(Over { minimized: *minimized, limited: *limited }),
+        _ => Err(WORDS.to_owned()),
+    }
+}
+
+/// `50%..200%`: what promises are multiplied by, from the tightest to the loosest.
+pub(super) fn slack(text: &str) -> Result<(f64, f64), String> {
+    const WORDS: &str = "write from–to above zero, for example `50%..200%`";
+    let (low, high) = text.split_once("..").ok_or(WORDS)?;
+    let value = |text: &str| load(text).map(|(_, value)| value).map_err(|_| WORDS.to_owned());
+    match (value(low)?, value(high)?) {
+        (low, high) if low < high && low >= 0.01 && high <= 100.0 => Ok((low, high)),
+        _ => Err(format!("{WORDS}, at least 1% and at most 10000%")),
+    }
+}
+
 /// A metric by its word.
 pub(super) fn metric() -> impl TypedValueParser<Value = Metric> {
     PossibleValuesParser::new(Metric::ALL.map(Metric::word))
@@ -109,6 +153,22 @@ mod tests {
     }
 
     #[test]
+    fn two_different_axes_are_explored_and_boards_are_the_limit() {
+        let of = |text| over(text).map(|o| (o.minimized.word(), o.limited.word()));
+        assert_eq!(of("power,gpus"), Ok(("power", "gpus")));
+        assert_eq!(of("gpus, power"), Ok(("power", "gpus")));
+        assert_eq!(of("latency-slack,carbon"), Ok(("carbon", "latency-slack")));
+        assert_eq!(of("energy,power"), Ok(("energy", "power")));
+        for wrong in ["power", "power,power", "power,watts", "latency-slack,latency-slack", "a,b,c", ""] {
+            assert!(over(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(slack("50%..2"), Ok((0.5, 2.0)));
+        for wrong in ["50%", "2..1", "0..1", "-1..2", "1..1e9", "a..b"] {
+            assert!(slack(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_wait_may_be_zero_and_a_limit_may_not() {
         assert_eq!(wait("0"), Ok(Duration::ZERO));
         assert_eq!(wait("0s"), Ok(Duration::ZERO));
@@ -128,6 +188,14 @@ mod tests {
         assert_eq!((gap("0.2%"), gap("0.002")), (Ok(0.002), Ok(0.002)));
         for wrong in ["", "%", "-1%", "200%", "nan", "x"] {
             assert!(gap(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_collector_has_an_http_address() {
+        assert_eq!(http_url("http://127.0.0.1:4317").as_deref(), Ok("http://127.0.0.1:4317"));
+        for wrong in ["", "127.0.0.1:4317", "https://otel", "http://", "http:///x"] {
+            assert!(http_url(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -3,7 +3,7 @@
 //! A plan file is applied as it is. A spec is planned, shown, and applied after a `yes`.
 
 use super::canvas_out;
-use super::deployment::{Artifacts, are_there, artifacts, deployment};
+use super::deployment::{Artifacts, artifacts, can_run, deployment};
 use super::kept;
 use super::serve::command;
 use super::serving::{Missing, Serving, last_artifacts, settle};
@@ -104,7 +104,7 @@ fn carry_out(
         let missing = if arguments.deploy_only { Missing::WriteDown } else { Missing::Start };
         let serving = Serving::of(&arguments.machine, library, Some(gateway), gateway.readiness, missing)?;
         serving.without_ours(&mut wanted.observed);
-        are_there(artifacts, &wanted.observed)?;
+        can_run(wanted.plan.plan(), &wanted.node, artifacts, &wanted.observed)?;
         Some(serving)
     };
     let state = store.state().map_err(|error| machine::store(&error))?;

@@ -31,6 +31,10 @@ const SETTLING: Duration = Duration::from_millis(400);
 /// Measures and reports.
 pub(super) fn run(arguments: &Bench, terminal: &Terminal) -> Result<Exit, Stop> {
     crate::interrupt::listen();
+    if let Some(path) = &arguments.svg {
+        // Not after a minute of measuring.
+        crate::write::possible(path)?;
+    }
     let library = machine::choose(&arguments.machine.library)?;
     let folder = machine::state_folder(&arguments.machine, &library);
     let (plan, node, traces) = match planned(arguments, &folder, terminal)? {
@@ -78,6 +82,9 @@ pub(super) fn run(arguments: &Bench, terminal: &Terminal) -> Result<Exit, Stop> 
         load_average: [load_before, load_average()],
         is_interrupted: crate::interrupt::is_interrupted(),
     });
+    if let Some(path) = &arguments.svg {
+        crate::write::atomically(path, &render::benchmark::picture::svg(&benchmark)?)?;
+    }
     let text = match arguments.format {
         Format::Json => json::text(&serde_json::json!(benchmark)),
         Format::Human => render::benchmark::benchmark(&benchmark, &canvas_out(terminal, false, false)),

@@ -9,7 +9,7 @@ use ent_machine::state::{InstanceState, State};
 use ent_plan::plan::{Gpu, Instance, Plan, Sharing};
 use ent_serve::deployment::{Deployment, FORMAT_VERSION, Replica, Service};
 use ent_wire::{Executor, Model};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Files of networks, by name: absolute paths.
@@ -29,24 +29,50 @@ pub(super) fn artifacts_of(deployment: &Deployment) -> Artifacts {
     deployment.services.iter().filter_map(file).collect()
 }
 
-/// Refuses networks whose files are not there, before anything is changed. On a simulated machine no network
-/// runs, and no file is needed.
+/// Refuses networks whose files are not there, or are too large for an instance that is to run them, before
+/// anything is changed. On a simulated machine no network runs, and no file is needed.
 ///
 /// # Errors
-/// Every file that is missing.
-pub(super) fn are_there(artifacts: &Artifacts, observed: &Observed) -> Result<(), Stop> {
-    let missing: Vec<Trouble> = artifacts
-        .iter()
-        .filter(|(_, path)| !observed.is_simulated && !path.is_file())
-        .map(|(name, path)| {
-            Trouble::new(
-                "missing-artifact",
-                format!("the network of model `{name}` is not there: `{}`", path.display()),
-                "put the TorchScript file there, or apply with `--no-serve`",
-            )
-        })
-        .collect();
-    if missing.is_empty() { Ok(()) } else { Err(Stop::World(missing)) }
+/// Every file that is missing, and every instance that is too small.
+pub(super) fn can_run(
+    plan: &Plan,
+    node: &str,
+    artifacts: &Artifacts,
+    observed: &Observed,
+) -> Result<(), Stop> {
+    if observed.is_simulated {
+        return Ok(());
+    }
+    let missing = artifacts.iter().filter(|(_, path)| !path.is_file()).map(|(name, path)| {
+        Trouble::new(
+            "missing-artifact",
+            format!("the network of model `{name}` is not there: `{}`", path.display()),
+            "put the TorchScript file there, or apply with `--no-serve`",
+        )
+    });
+    let mut troubles: Vec<Trouble> = missing.collect();
+    let mut told = BTreeSet::new();
+    for planned in plan.gpus.iter().filter(|gpu| gpu.node == node) {
+        let menu = on_machine(planned, observed).map(|gpu| gpu.profiles.as_slice()).unwrap_or_default();
+        for instance in &planned.instances {
+            let profile = menu.iter().find(|profile| Some(&profile.name) == instance.profile.as_ref());
+            let file = artifacts.get(&instance.model).and_then(|path| path.metadata().ok());
+            let (Some(profile), Some(file)) = (profile, file) else { continue };
+            // Weights alone: each process loads its own.
+            let needed = file.len().saturating_mul(u64::from(instance.processes)) >> 20;
+            if needed > profile.memory_mib && told.insert((&instance.model, &profile.name)) {
+                troubles.push(Trouble::new(
+                    "model-too-large",
+                    format!(
+                        "model `{}` has at least {needed} MiB of weights in {} process(es); `{}` has {} MiB",
+                        instance.model, instance.processes, profile.name, profile.memory_mib
+                    ),
+                    "write `memory = …` at the model, so that it is planned on larger instances",
+                ));
+            }
+        }
+    }
+    if troubles.is_empty() { Ok(()) } else { Err(Stop::World(troubles)) }
 }
 
 /// What is to run on the node.
@@ -312,7 +338,34 @@ mod tests {
         };
         assert_eq!(of(true), (Executor::Modelled, None));
         assert_eq!(of(false), (Executor::Torch, Some("/models/net.pt".to_owned())));
-        assert!(are_there(&artifacts, &machine(Vec::new(), true)).is_ok());
-        assert!(are_there(&artifacts, &machine(Vec::new(), false)).is_err());
+        assert!(can_run(&plan, &node, &artifacts, &machine(Vec::new(), true)).is_ok());
+        assert!(can_run(&plan, &node, &artifacts, &machine(Vec::new(), false)).is_err());
+    }
+
+    #[test]
+    fn a_network_larger_than_its_instance_is_refused_before_anything_changes() {
+        let plan = plan();
+        let node = plan.gpus[0].node.clone();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("net.pt");
+        // Sparse: it takes no room on the disk.
+        std::fs::File::create(&file).unwrap().set_len(5 << 30).unwrap();
+        let artifacts: Artifacts = [(plan.gpus[0].instances[0].model.clone(), file)].into();
+        let with = |memory_mib| {
+            let mut machine = machine(Vec::new(), false);
+            machine.gpus[0].profiles = vec![ent_machine::observed::ObservedProfile {
+                name: "1g.10gb".into(),
+                id: 19,
+                n_compute_slices: 1,
+                max_instances: 7,
+                n_sms: 14,
+                memory_mib,
+            }];
+            can_run(&plan, &node, &artifacts, &machine)
+        };
+        let Err(Stop::World(troubles)) = with(4864) else { panic!() };
+        assert_eq!((troubles.len(), troubles[0].code), (1, "model-too-large"), "{troubles:?}");
+        assert!(troubles[0].message.contains("4864 MiB"), "{troubles:?}");
+        assert!(with(9728 * 4).is_ok());
     }
 }

@@ -1,5 +1,6 @@
 //! `entc plan`: spec → plan, shown and saved.
 
+use super::pictures::{self, More};
 use super::planners::{Given, Original, Who, faults};
 use super::program::{Compiled, asked, performance};
 use super::{canvas_err, canvas_out, tell};
@@ -21,7 +22,7 @@ mod form;
 mod service;
 mod site;
 
-pub(super) use service::explain_service;
+pub(super) use service::{GAP, alternatives, explain_service};
 pub(super) use site::Site;
 
 /// Plans, shows and saves.
@@ -38,6 +39,14 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Result<Exit, St
     let given = Given::read(&arguments.who.published, compiled.latency_rule(), &[who])?;
     if let Some(path) = &arguments.output {
         write::possible(path)?;
+    }
+    pictures::possible(&arguments.pictures)?;
+    if (arguments.fronts || arguments.alternatives) && !matches!(who, Who::Own(Planner::Optimal)) {
+        return Err(Stop::Refused {
+            code: "usage",
+            message: "`--fronts` and `--alternatives` are about plans of the planner `optimal`".to_owned(),
+            help: Some("leave them out, or plan with `--planner optimal`".to_owned()),
+        });
     }
     let site = match arguments.library.nvml {
         Some(_) => Some(Site::of(&compiled, &arguments.library, arguments.node.node.as_deref(), true)?),
@@ -66,6 +75,14 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Result<Exit, St
         site.write_into(&mut made.plan);
     }
     seal(&mut made.plan);
+    let plan = &made.plan;
+    if arguments.pictures.html.is_some() || arguments.pictures.svg.is_some() {
+        let more =
+            More { fronts: arguments.fronts, alternatives: arguments.alternatives && !made.is_interrupted };
+        let wishes = limits.wishes(Planner::Optimal, compiled.latency_rule());
+        let findings = pictures::findings(plan, &mut compiled, &performance, &wishes, more, terminal)?;
+        pictures::write(&arguments.pictures, plan, &findings, terminal)?;
+    }
     finish(arguments, &made, &planned_at, &compiled.sources, terminal)
 }
 

@@ -1,6 +1,7 @@
 //! `entc schema`: the JSON Schemas of what entc reads and writes.
 
 use super::compare::Comparison;
+use super::explore::Exploration;
 use super::simulate::Simulation;
 use crate::arguments::{Schema, SchemaOf};
 use crate::exit::{Exit, Stop};
@@ -21,6 +22,7 @@ pub(super) fn run(arguments: &Schema, terminal: &Terminal) -> Result<Exit, Stop>
         SchemaOf::Benchmark => schema_for!(super::bench::Benchmark).to_value(),
         SchemaOf::Simulation => schema_for!(Simulation<'_>).to_value(),
         SchemaOf::Comparison => schema_for!(Comparison).to_value(),
+        SchemaOf::Exploration => schema_for!(Exploration).to_value(),
         SchemaOf::Observation => schema_for!(Observation<'_>).to_value(),
         SchemaOf::Changes => schema_for!(ChangesReport).to_value(),
         SchemaOf::Drift => schema_for!(DriftReport).to_value(),

@@ -6,7 +6,7 @@ use crate::machine::{self, Machine};
 use crate::render;
 use crate::terminal::Terminal;
 use ent_machine::Library;
-use ent_serve::gateway::Options;
+use ent_serve::gateway::{Options, Tracing};
 use ent_serve::supervisor::{
     self, Answer, BoardReading, Client, Meter, Question, Settings, SimulatedMachine, SupervisorError,
 };
@@ -151,6 +151,8 @@ fn options(arguments: &arguments::Gateway) -> Result<Options, Stop> {
     options.grpc = arguments.grpc.address();
     options.metrics = arguments.metrics.address();
     options.token = token(arguments.token_file.as_deref())?;
+    options.tracing =
+        arguments.otlp.clone().map(|endpoint| Tracing { endpoint, ratio: arguments.trace_ratio });
     Ok(options)
 }
 
@@ -201,6 +203,10 @@ pub(super) fn command(
     add("--metrics", at(gateway.metrics));
     if let Some(file) = &gateway.token_file {
         add("--token-file", absolute(file).into());
+    }
+    if let Some(endpoint) = &gateway.otlp {
+        add("--otlp", endpoint.into());
+        add("--trace-ratio", gateway.trace_ratio.to_string().into());
     }
     add("--readiness", format!("{}ms", gateway.readiness.as_millis()).into());
     if is_detached {

@@ -12,8 +12,15 @@ use serde_json::Value;
 /// Reads, checks and draws a saved plan.
 pub(super) fn run(arguments: &Show, terminal: &Terminal) -> Result<Exit, Stop> {
     crate::bug::processing("plan");
+    super::pictures::possible(&arguments.pictures)?;
     let saved = read(&arguments.file)?;
     saved.warn(terminal);
+    super::pictures::write(
+        &arguments.pictures,
+        saved.plan.plan(),
+        &ent_picture::Findings::default(),
+        terminal,
+    )?;
     let text = match arguments.format {
         Format::Json => render::json::text(&saved.value),
         Format::Human => {

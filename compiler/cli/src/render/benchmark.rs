@@ -1,5 +1,7 @@
 //! What a plan measured → a table: predicted, simulated, measured.
 
+pub(crate) mod picture;
+
 use super::line::{Line, Role, page};
 use super::plan::Canvas;
 use super::quantity::{digits, few_watts, millis, number};

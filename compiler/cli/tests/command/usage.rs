@@ -97,6 +97,7 @@ fn schemas_are_json_schema_2020_12() {
         "performance",
         "simulation",
         "comparison",
+        "exploration",
         "observation",
         "changes",
         "drift",

@@ -3,6 +3,7 @@
 use super::metrics::Metrics;
 use super::replica::Replica;
 use super::service::{Route, Service, infer};
+use super::traces::{Traced, Traces};
 use super::{Options, Stats};
 use crate::deployment::{self, Deployment};
 use crate::protocol::{InferRequest, Refusal, Share};
@@ -42,12 +43,15 @@ pub(crate) struct Front {
     /// Held by whoever changes the deployment.
     pub(crate) changing: tokio::sync::Mutex<()>,
     pub(crate) runtime: runtime::Handle,
+    traces: Option<Traces>,
 }
 
 impl Front {
     pub(crate) fn new(options: Options, runtime: runtime::Handle) -> io::Result<Self> {
+        let traces = options.tracing.as_ref().map(Traces::start).transpose()?;
         Ok(Self {
             options,
+            traces,
             metrics: Metrics::new().map_err(io::Error::other)?,
             started: Instant::now(),
             is_draining: AtomicBool::new(false),
@@ -170,19 +174,34 @@ impl Front {
         if before >= self.options.limits.connections { Err(before) } else { Ok(open) }
     }
 
+    /// Begins to trace a request, if requests are traced and this one is drawn; `header` gives what its client
+    /// sent under a name.
+    pub(crate) fn trace<'a>(
+        &self,
+        service: &str,
+        arrived: Instant,
+        header: impl Fn(&str) -> Option<&'a str>,
+    ) -> Option<Box<Traced>> {
+        self.traces.as_ref()?.begin(service, arrived, header)
+    }
+
     /// Answers a request that arrived then, and counts how it ended. Dropped on the way, it counts as cancelled.
     pub(crate) async fn infer(
         &self,
         service: Arc<Service>,
         request: Result<InferRequest, Refusal>,
         arrived: Instant,
+        mut traced: Option<Box<Traced>>,
     ) -> Result<(Arc<InferRequest>, Share), Refusal> {
         let mut ending = Ending { service: Arc::clone(&service), is_over: false };
         let result = match request {
-            Ok(request) => infer(self, service, request, arrived).await,
+            Ok(request) => infer(self, service, request, arrived, traced.as_deref_mut()).await,
             Err(refusal) => Err(refusal),
         };
         ending.is_over = true;
+        if let (Some(open), Err(refusal)) = (&mut traced, &result) {
+            open.refused(refusal);
+        }
         let metrics = &ending.service.metrics;
         match &result {
             Ok(_) => {

@@ -171,6 +171,7 @@ impl Door {
         &self,
         message: ModelInferRequest,
         timeout: Option<Duration>,
+        metadata: Option<&MetadataMap>,
     ) -> Result<ModelInferResponse, Refusal> {
         let arrived = Instant::now();
         let _begun = self.front.begin();
@@ -184,7 +185,8 @@ impl Door {
             request.timeout = request.timeout.into_iter().chain(timeout).min();
             request
         });
-        let (request, share) = self.front.infer(Arc::clone(&service), request, arrived).await?;
+        let traced = self.front.trace(&service.name, arrived, |name| metadata?.get(name)?.to_str().ok());
+        let (request, share) = self.front.infer(Arc::clone(&service), request, arrived, traced).await?;
         Ok(to_message(&service.name, &request, &share))
     }
 }
@@ -277,8 +279,9 @@ impl GrpcInferenceService for Door {
         request: Request<ModelInferRequest>,
     ) -> Result<Response<ModelInferResponse>, Status> {
         self.authorise(request.metadata())?;
-        let timeout = timeout(request.metadata());
-        Ok(Response::new(self.infer(request.into_inner(), timeout).await?))
+        let (metadata, _, message) = request.into_parts();
+        let timeout = timeout(&metadata);
+        Ok(Response::new(self.infer(message, timeout, Some(&metadata)).await?))
     }
 
     async fn model_stream_infer(
@@ -292,7 +295,7 @@ impl GrpcInferenceService for Door {
             async move {
                 let message = message?;
                 let id = message.id.clone();
-                Ok(match door.infer(message, None).await {
+                Ok(match door.infer(message, None, None).await {
                     Ok(response) => ModelStreamInferResponse {
                         error_message: String::new(),
                         infer_response: Some(response),

@@ -226,7 +226,8 @@ async fn infer(
         (Ok((bytes, held)), Ok(length)) => (protocol::parse(&bytes, length), Some(held)),
         (Err(refusal), _) | (_, Err(refusal)) => (Err(refusal), None),
     };
-    let (request, share) = front.infer(Arc::clone(&service), parsed, arrived).await?;
+    let traced = front.trace(&service.name, arrived, |name| head.headers.get(name)?.to_str().ok());
+    let (request, share) = front.infer(Arc::clone(&service), parsed, arrived, traced).await?;
     let mut written = protocol::write(&service.name, &request, &share)?;
     let json_length = written.json.len();
     let is_binary = !written.raw.is_empty();

@@ -24,6 +24,17 @@ pub struct Options {
     pub limits: Limits,
     /// When a request is refused because it would be late.
     pub shedding: Shedding,
+    /// Where spans of requests go; `None` for nowhere.
+    pub tracing: Option<Tracing>,
+}
+
+/// Where spans of requests go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tracing {
+    /// The collector's OTLP/gRPC endpoint, `http://127.0.0.1:4317`.
+    pub endpoint: String,
+    /// Share of the requests that are traced though their client does not say so, in [0, 1].
+    pub ratio: f64,
 }
 
 impl Options {
@@ -40,6 +51,7 @@ impl Options {
             threads: 0,
             limits: Limits::default(),
             shedding: Shedding::default(),
+            tracing: None,
         }
     }
 }

@@ -89,6 +89,33 @@ pub(crate) async fn reconfigure(
     Ok(())
 }
 
+/// Lets replicas finish what they are at and begin nothing more, so that their workers can end; returns when they
+/// have, or after `patience`. What waits in them moves to the other replicas of their services.
+pub(crate) async fn rest(front: &Front, ids: &[String], patience: Duration) {
+    let until = Instant::now() + patience;
+    let mut resting = Vec::new();
+    for service in front.table().services.values() {
+        let is_one = |replica: &Replica| ids.contains(&replica.id);
+        if !service.routes.iter().any(|r| is_one(&r.replica)) {
+            continue;
+        }
+        for route in &service.routes {
+            if is_one(&route.replica) {
+                route.replica.rest();
+                resting.push(Arc::clone(&route.replica));
+            } else {
+                route.replica.stand_in();
+            }
+        }
+        if service.is_ready() {
+            service.routes.iter().filter(|r| is_one(&r.replica)).for_each(|r| r.replica.release());
+        }
+    }
+    while resting.iter().any(|replica| replica.is_busy()) && Instant::now() < until {
+        sleep(GLANCE).await;
+    }
+}
+
 /// Looks after what has waited too long, for as long as the gateway runs.
 pub(crate) async fn sweep(front: Arc<Front>) {
     loop {

@@ -24,8 +24,8 @@ use tokio::sync::oneshot;
 /// What became of a request in a replica's queue.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// Its rows of a batch's answer.
-    Answered(Share),
+    /// Its rows of a batch's answer, and when that batch ran.
+    Answered(Share, Ran),
     /// The worker could not run its batch; `had_company` if other requests were of it.
     Failed { message: String, had_company: bool },
     /// The worker died with it.
@@ -38,12 +38,22 @@ pub(crate) enum Reply {
     Absent,
 }
 
+/// A batch that ran.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ran {
+    pub(crate) rows: u32,
+    pub(crate) begun: Instant,
+    pub(crate) ended: Instant,
+}
+
 /// A request for a replica's queue.
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) request: Arc<InferRequest>,
     /// It may have been at fault for a batch that failed: it goes without company.
     pub(crate) is_alone: bool,
+    /// It was taken before, and is not refused now.
+    pub(crate) was_taken: bool,
     /// When its client gives up.
     pub(crate) deadline: Option<Instant>,
     pub(crate) reply: oneshot::Sender<Reply>,
@@ -59,6 +69,10 @@ pub(crate) enum NotTaken {
     /// It would be answered after `predicted`, where `allowed` was allowed.
     Late { predicted: Duration, allowed: Duration },
 }
+
+/// How long no request is refused for being late where a queue has grown because workers were away: it is to be
+/// worked off.
+const PARDON: Duration = Duration::from_secs(30);
 
 /// What a replica did, for metrics.
 #[derive(Clone, Debug, Default)]
@@ -110,6 +124,8 @@ impl Replica {
                 queue: Queue::new(policy, joins),
                 workers: Vec::new(),
                 is_closed: false,
+                is_resting: false,
+                pardon: None,
                 alarm: None,
                 standing: None,
                 pace: 1.0,
@@ -163,7 +179,13 @@ impl Replica {
         if state.queue.len() >= limit {
             return Err((NotTaken::Full(state.queue.len()), queued));
         }
-        let mut allowed = allowed(state.standing);
+        if queued.was_taken {
+            // It was kept waiting elsewhere, and makes others wait here.
+            state.pardon = now.checked_add(PARDON);
+        }
+        let is_pardoned =
+            queued.was_taken || state.is_resting || state.pardon.is_some_and(|until| now < until);
+        let mut allowed = if is_pardoned { Duration::MAX } else { allowed(state.standing) };
         if let Some(deadline) = queued.deadline {
             allowed = allowed.min(deadline.saturating_duration_since(since));
         }
@@ -191,7 +213,7 @@ impl Replica {
     /// Sends what may leave, and sets the alarm for what may leave later.
     fn pump(&self, state: &mut MutexGuard<'_, State>, now: Instant) {
         while state.depart(now) {}
-        if state.queue.is_empty() || !state.workers.iter().any(Worker::is_idle) {
+        if state.is_resting || state.queue.is_empty() || !state.workers.iter().any(Worker::is_idle) {
             return;
         }
         // An alarm that goes off too early looks again, which is cheaper than to set it for every batch.
@@ -228,6 +250,7 @@ impl Replica {
         // Under the lock, so that no other message of a later plan comes before it.
         let welcome = Welcome { model: self.model.clone(), configure: configure(&state.plan) };
         link.send(&ToWorker::Welcome(welcome), &[]);
+        state.is_resting = false;
         let idle_since = Instant::now();
         state.workers.push(Worker { process, serial, link, warm: 0, in_flight: None, idle_since });
         Ok(())
@@ -253,13 +276,18 @@ impl Replica {
         let max_wait = ms(state.plan.max_wait_ms);
         state.queue.follow(Policy { batch, max_wait });
         self.batch.store(batch, Ordering::Relaxed);
-        self.is_ready.store(warm.is_some() && !state.is_closed, Ordering::Relaxed);
+        let is_ready = warm.is_some() && !state.is_closed && !state.is_resting;
+        if is_ready && !self.is_ready.swap(is_ready, Ordering::Relaxed) {
+            // What has waited for it comes now, all at once.
+            state.pardon = now.checked_add(PARDON);
+        }
+        self.is_ready.store(is_ready, Ordering::Relaxed);
         self.pump(state, now);
     }
 
     /// A worker answered a batch. `Err` says what it got wrong.
     pub(crate) fn done(&self, serial: u64, done: Done<'_>, mut body: Bytes) -> Result<(), &'static str> {
-        let finished = {
+        let (finished, ended) = {
             let mut state = self.state.lock();
             // Not before the lock is held: a request may have come while it was not.
             let now = Instant::now();
@@ -280,8 +308,9 @@ impl Replica {
             counts.energy_j += done.energy_j.filter(|e| e.is_finite()).unwrap_or(0.0);
             // The worker gets its next batch before the clients get this one's answers.
             self.pump(&mut state, now);
-            finished
+            (finished, now)
         };
+        let ran = Ran { rows: finished.rows, begun: finished.since, ended };
         let mut outputs = Vec::with_capacity(done.outputs.len());
         for tensor in done.outputs {
             let length = usize::try_from(tensor.bytes).unwrap_or(usize::MAX).min(body.len());
@@ -298,7 +327,7 @@ impl Replica {
                     let share = Share { answer: Arc::clone(&answer), first, rows };
                     first += rows;
                     // Nobody waits for it any more if this fails.
-                    let _ = request.item.reply.send(Reply::Answered(share));
+                    let _ = request.item.reply.send(Reply::Answered(share, ran));
                 }
             }
             Err(wrong) => fail(finished.requests, &wrong.to_string()),
@@ -367,6 +396,19 @@ impl Replica {
             state.queue.remove_where(|_| true)
         };
         moved.into_iter().for_each(|r| drop(r.item.reply.send(Reply::Moved)));
+    }
+
+    /// Begins no batch any more, until a worker joins: its workers are about to be told to end. What waits here
+    /// stays, for the case that nobody else can take it.
+    pub(crate) fn rest(&self) {
+        let mut state = self.state.lock();
+        state.is_resting = true;
+        self.is_ready.store(false, Ordering::Relaxed);
+    }
+
+    /// Others of its service are about to be away, and it works for them.
+    pub(crate) fn stand_in(&self) {
+        self.state.lock().pardon = Instant::now().checked_add(PARDON);
     }
 
     /// Gives back what waits here while there is no worker, because another replica has one.

@@ -7,6 +7,7 @@
 use super::front::Front;
 use super::metrics::ServiceMetrics;
 use super::replica::{NotTaken, Queued, Replica, Reply};
+use super::traces::Traced;
 use super::{Limits, Shedding};
 use crate::deployment;
 use crate::protocol::{InferRequest, Refusal, Share, check, default_outputs};
@@ -214,6 +215,7 @@ pub(crate) async fn infer(
     mut service: Arc<Service>,
     request: InferRequest,
     arrived: Instant,
+    traced: Option<&mut Traced>,
 ) -> Result<(Arc<InferRequest>, Share), Refusal> {
     let rows = match check(&request, service.signature(), service.outputs(), service.batch()) {
         // Nothing can be too large for a service that has no replicas: it is told what is missing instead.
@@ -223,11 +225,11 @@ pub(crate) async fn infer(
     let deadline = request.timeout.and_then(|timeout| arrived.checked_add(timeout));
     let request = Arc::new(request);
     let limits = (&front.options.limits, &front.options.shedding);
-    let mut is_alone = false;
+    let (mut is_alone, mut was_taken) = (false, false);
     let mut died: Option<Arc<Replica>> = None;
     loop {
         let (reply, answer) = oneshot::channel();
-        let queued = Queued { request: Arc::clone(&request), is_alone, deadline, reply };
+        let queued = Queued { request: Arc::clone(&request), is_alone, was_taken, deadline, reply };
         let (replica, ticket) = match service.admit(queued, rows, arrived, died.as_ref(), limits) {
             Ok(place) => place,
             Err(Some(refusal)) => return Err(refusal),
@@ -237,11 +239,17 @@ pub(crate) async fn infer(
                 continue;
             }
         };
+        was_taken = true;
         let mut line = InLine { replica: &replica, ticket: Some(ticket) };
         let reply = answer.await;
         line.ticket = None;
         match reply {
-            Ok(Reply::Answered(share)) => return Ok((request, share)),
+            Ok(Reply::Answered(share, ran)) => {
+                if let Some(open) = traced {
+                    open.answered(&replica.id, &ran);
+                }
+                return Ok((request, share));
+            }
             Ok(Reply::Moved) => {}
             // A request that broke a worker or its batch may do so again: this time without company.
             Ok(Reply::Lost) if died.is_none() => {

@@ -113,6 +113,74 @@ fn a_replica_that_goes_finishes_its_batch_and_hands_its_queue_on() {
 }
 
 #[test]
+fn a_replica_that_rests_finishes_its_batch_and_what_waits_for_it_is_not_refused() {
+    // A batch is said to take 100 s, and 110 s are allowed: a second request is refused.
+    let slow = |id: &str| {
+        let mut slow = replica(id);
+        (slow.batch, slow.batch_times_ms) = (1, vec![100_000.0]);
+        let mut one = service("net", vec![slow]);
+        one.promised_latency_ms = 5_500.0;
+        deployment(vec![one])
+    };
+    let mut rig = Rig::new(&slow("gpu0"));
+    let gate = Gate::default();
+    rig.worker("net", "gpu0", gate.before(double));
+    rig.ready();
+    let mut first = rig.ask(&rows(&[1.0]));
+    rig.until(|s| s.services[0].replicas[0].in_flight == 1);
+    assert_eq!(rig.infer(&[1.0]).status, 503);
+    let mut waiting: Vec<_> = std::thread::scope(|scope| {
+        let resting = scope.spawn(|| block_on(rig.handle().rest(vec!["gpu0".to_owned()], STUCK)));
+        rig.until(|s| !s.services[0].replicas[0].is_ready);
+        let waiting = (2..5).map(|i| rig.ask(&rows(&[i as f32]))).collect();
+        rig.until(|s| s.services[0].replicas[0].queued == 3);
+        assert!(!resting.is_finished(), "it has a batch yet");
+        gate.open(4);
+        assert_eq!(read_answer(&mut first).data(), [2.0]);
+        resting.join().unwrap();
+        waiting
+    });
+    let look = rig.stats().services[0].replicas[0].clone();
+    assert_eq!((look.in_flight, look.queued), (0, 3), "nothing is begun");
+    rig.worker_when_asked("net", "gpu1", 0, gate.before(double));
+    block_on(rig.handle().reconfigure(slow("gpu1"), STUCK)).unwrap();
+    let mut answers: Vec<f64> = waiting.iter_mut().map(|s| read_answer(s).data()[0]).collect();
+    answers.sort_by(f64::total_cmp);
+    assert_eq!(answers, [4.0, 6.0, 8.0]);
+    // What was waited for is over: the usual rule holds again.
+    let _begun = rig.ask(&rows(&[1.0]));
+    rig.until(|s| s.services[0].replicas[0].in_flight == 1);
+    assert_eq!(rig.infer(&[1.0]).status, 503);
+    gate.open(1);
+    let net = rig.service("net");
+    assert_eq!((net.outcomes.shed, net.retries, net.outcomes.failed), (2, 0, 0));
+}
+
+#[test]
+fn requests_of_a_replica_that_rests_go_to_another() {
+    let mut rig = Rig::new(&deployment(vec![service("net", vec![replica("gpu0"), replica("gpu1")])]));
+    let gate = Gate::default();
+    for id in ["gpu0", "gpu1"] {
+        rig.worker("net", id, gate.before(double));
+    }
+    rig.ready();
+    let mut asked: Vec<_> = (0..40).map(|i| rig.ask(&rows(&[i as f32]))).collect();
+    rig.until(|s| s.services[0].replicas.iter().map(|r| r.queued + r.in_flight).sum::<u64>() == 40);
+    std::thread::scope(|scope| {
+        let resting = scope.spawn(|| block_on(rig.handle().rest(vec!["gpu0".to_owned()], STUCK)));
+        rig.until(|s| s.services[0].replicas[0].queued == 0);
+        gate.open(100);
+        resting.join().unwrap();
+    });
+    for (i, stream) in asked.iter_mut().enumerate() {
+        assert_eq!(read_answer(stream).data(), [i as f64 * 2.0]);
+    }
+    let net = rig.service("net");
+    assert_eq!((net.outcomes.served, net.retries), (40, 0));
+    assert!(!net.replicas[0].is_ready && net.is_ready);
+}
+
+#[test]
 fn a_service_that_goes_is_unknown_and_one_that_comes_is_served() {
     let rig = Rig::single(double);
     rig.worker_when_asked("new", "gpu0", 1, double);

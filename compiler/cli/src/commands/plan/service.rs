@@ -3,16 +3,16 @@
 //! Why, in the only way that is sure: each alternative is pinned, the whole spec planned again, and the
 //! objective compared.
 
-use super::{Made, Wishes, has_boards, solve};
+use super::{Wishes, has_boards, solve};
 use crate::arguments::Explain;
 use crate::commands::program::{Compiled, asked, performance};
 use crate::commands::{canvas_err, canvas_out, tell};
 use crate::exit::{Exit, Stop};
 use crate::render;
-use crate::render::alternatives::{Alternative, Answer};
 use crate::terminal::{Terminal, Verbosity};
 use ent_lang::program::Pin;
 use ent_performance::PerformanceSet;
+use ent_picture::{Alternative, Answer};
 use ent_plan::diagnostic::Located;
 use ent_plan::plan::{Instance, Plan, Status};
 use ent_plan::units::Megahertz;
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// A share of a plan's gap: alternatives need not be told apart more finely.
-const GAP: f64 = 1e-4;
+pub(crate) const GAP: f64 = 1e-4;
 
 /// Plans the spec and shows what concerns one service.
 pub(crate) fn explain_service(arguments: &Explain, name: &str, terminal: &Terminal) -> Result<Exit, Stop> {
@@ -52,7 +52,7 @@ pub(crate) fn explain_service(arguments: &Explain, name: &str, terminal: &Termin
         return Ok(Exit::Interrupted);
     }
     let budget = 2.0 * time_limit - started.elapsed().as_secs_f64();
-    let found = alternatives(&mut compiled, &performance, &wishes, &made, index, budget, terminal)?;
+    let found = alternatives(&mut compiled, &performance, &wishes, &made.plan, index, budget, terminal)?;
     terminal.result(&render::alternatives::table(name, &made.plan, &found, &canvas))?;
     Ok(if crate::interrupt::is_interrupted() { Exit::Interrupted } else { Exit::Done })
 }
@@ -66,16 +66,16 @@ fn only(mut plan: Plan, name: &str) -> Plan {
 
 /// What else could be: another profile, another clock, half and twice the batch. The time that is left is
 /// shared out evenly; what it does not suffice for is said.
-fn alternatives(
+pub(crate) fn alternatives(
     compiled: &mut Compiled,
     performance: &PerformanceSet,
     wishes: &Wishes,
-    made: &Made,
+    chosen: &Plan,
     index: usize,
     budget: f64,
     terminal: &Terminal,
 ) -> Result<Vec<Alternative>, Stop> {
-    let pins = pins(compiled, &made.plan, index);
+    let pins = pins(compiled, chosen, index);
     let quiet = Terminal { verbosity: terminal.verbosity.min(Verbosity::Normal), ..*terminal };
     let started = Instant::now();
     let mut found = Vec::new();

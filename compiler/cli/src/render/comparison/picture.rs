@@ -5,27 +5,12 @@
 
 use crate::commands::{Comparison, Judged};
 use crate::exit::Stop;
+use crate::render::svg::{COLORS, INK, finished};
 use ent_plan::plan::Metric;
 use plotters::prelude::*;
 use plotters::style::{FontTransform, text_anchor};
 
 const SIZE: (u32, u32) = (860, 480);
-
-/// Colours that stay apart for colour-blind readers, on light and on dark (Okabe and Ito, 2008).
-const COLORS: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(86, 180, 233),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(148, 103, 189),
-    RGBColor(127, 127, 127),
-];
-
-/// What stands for the colour of the surroundings until the picture is text.
-const INK: RGBColor = RGBColor(1, 2, 3);
-const INK_TEXT: &str = "#010203";
 
 /// The watts that a picture of this metric shows, and what they are called.
 fn watts(metric: Metric, judged: &Judged) -> Option<f64> {
@@ -43,20 +28,8 @@ pub(crate) fn axis(metric: Metric) -> &'static str {
 /// Never but for faults of the drawing library.
 pub(crate) fn svg(comparison: &Comparison) -> Result<String, Stop> {
     let mut text = String::new();
-    draw(comparison, &mut text)
-        .map_err(|error| Stop::refused("cannot-write", format!("the picture cannot be drawn: {error}")))?;
-    // Letters, axes and grid follow the page, light or dark.
-    let style = "<style>:root{color-scheme:light dark}svg{color:#222}\
-                 @media(prefers-color-scheme:dark){svg{color:#ddd}}</style>";
-    let text = text.replace(INK_TEXT, "currentColor");
-    Ok(match text.find('>') {
-        Some(end) => {
-            let (head, body) = text.split_at(end + 1);
-            let label = format!(" role=\"img\" aria-label=\"watts over load by planner\">{style}");
-            format!("{}{label}{body}\n", head.trim_end_matches('>'))
-        }
-        None => text,
-    })
+    let drawn = draw(comparison, &mut text);
+    finished(drawn, &text, "watts over load by planner")
 }
 
 fn draw(comparison: &Comparison, text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
@@ -153,7 +126,7 @@ mod tests {
     fn the_picture_is_svg_that_follows_light_and_dark() {
         let text = svg(&sample()).unwrap();
         assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"), "{text}");
-        assert!(text.contains("currentColor") && !text.contains(INK_TEXT));
+        assert!(text.contains("currentColor") && !text.contains("#010203"));
         for word in ["optimal", "parvagpu", "prefers-color-scheme"] {
             assert!(text.contains(word), "{word}");
         }

@@ -17,6 +17,10 @@ pub(super) struct State {
     pub(super) queue: Queue<Queued>,
     pub(super) workers: Vec<Worker>,
     pub(super) is_closed: bool,
+    /// No batch begins, because the workers are to end.
+    pub(super) is_resting: bool,
+    /// Until when no request is refused for being late, unless the queue is empty before.
+    pub(super) pardon: Option<Instant>,
     /// When the timer goes off.
     pub(super) alarm: Option<Instant>,
     /// Since when the queue has not been empty.
@@ -101,6 +105,9 @@ impl State {
 
     /// Sends one batch to an idle worker, if one may leave.
     pub(super) fn depart(&mut self, now: Instant) -> bool {
+        if self.is_resting {
+            return false;
+        }
         let Some(worker) =
             self.workers.iter_mut().find(|w| w.is_idle() && !w.is_surplus(self.plan.processes))
         else {
@@ -110,6 +117,7 @@ impl State {
         let Some((mut requests, mut rows)) = self.queue.take(now) else { return false };
         if self.queue.is_empty() {
             self.standing = None;
+            self.pardon = None;
         } else {
             self.standing.get_or_insert(now);
         }
