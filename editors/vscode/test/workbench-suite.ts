@@ -198,13 +198,20 @@ test("plans that the server tells of are shown, and the panel follows them", asy
 });
 
 test("without entc, a message says so and what to do", async () => {
+  assert.ok(await (await api()).ready());
+  await open("quickstart.ent");
   const settings = vscode.workspace.getConfiguration("entc");
   await settings.update("path", "/nowhere/entc", vscode.ConfigurationTarget.Global);
   try {
+    await vscode.commands.executeCommand("notifications.showList");
     await until("the message", async () => {
-      const text = String(await ask("text"));
-      return (text.includes("entc was not found") && text.includes("/nowhere/entc") && text.includes("entc.path")) || undefined;
+      const wanted = ["entc was not found", "/nowhere/entc", "entc.path", "Choose the file", "Open settings"];
+      const shown = (await ask("notifications")) as string[];
+      return shown.some((text) => wanted.every((w) => text.includes(w))) || undefined;
     });
+    await until("no plan in the status bar", async () =>
+      ((await ask("status")) as string[]).every((s) => !/ W · gap/.test(s)) || undefined,
+    );
     assert.equal(await (await api()).ready(), false);
     await ask("screenshot", { name: "vscode-missing" });
   } finally {
