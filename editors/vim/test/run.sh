@@ -34,6 +34,29 @@ suite() {
 suite Vim "$VIM_COMMAND" -N --not-a-term -es
 suite Neovim "$NVIM_COMMAND" --headless
 
+# Installed as editors/README.md says, found without any option.
+installed() {
+    name=$1 folder=$2 settings=$3 lines=$4
+    shift 4
+    mkdir -p "$HOME/$folder/pack/entc/start"
+    cp -r "$root/editors/vim" "$HOME/$folder/pack/entc/start/entc"
+    printf '%s\n' "$lines" >"$HOME/$settings"
+    rm -f "$RESULT"
+    "$@" "$SPECS/quickstart.ent" -c "call writefile([&filetype, get(b:, 'current_syntax', ''), &indentexpr], \$RESULT)" \
+        -c 'qall!' </dev/null >"$scratch/said" 2>&1 || true
+    if [ "$(tr '\n' ' ' <"$RESULT")" = "ent ent ent#Indent(v:lnum) " ]; then
+        echo "✔ $name, installed as a package"
+    else
+        echo "✖ $name, installed as a package"
+        cat "$scratch/said" "$RESULT" || true
+        failed=1
+    fi
+}
+installed Vim .vim .vimrc 'filetype plugin indent on | syntax on' "$VIM_COMMAND" -N --not-a-term -i NONE -n -T dumb
+mkdir -p "$HOME/.config/nvim"
+export XDG_CONFIG_HOME="$HOME/.config"
+installed Neovim .config/nvim .config/nvim/init.lua "vim.lsp.enable('entc')" "$NVIM_COMMAND" --headless -i NONE -n
+
 if [ -n "${TREE_SITTER:-}" ]; then
     export PARSER="$scratch/parser"
     mkdir -p "$PARSER/parser" "$PARSER/queries"

@@ -99,7 +99,18 @@ function s:Make() abort
   call assert_equal(&g:makeprg, &l:makeprg, 'what is set for specs is undone')
 endfunction
 
-for s:test in ['Kinds', 'Colours', 'Indents', 'Make']
+" `gq` over the whole file is `entc fmt`.
+function s:Layout() abort
+  execute 'edit ' . fnameescape($SPECS . '/quickstart.ent')
+  let l:before = getline(1, '$')
+  silent %substitute/ = /=/ge
+  call assert_notequal(l:before, getline(1, '$'))
+  silent normal! gggqG
+  call assert_equal(l:before, getline(1, '$'))
+  bwipeout!
+endfunction
+
+for s:test in ['Kinds', 'Colours', 'Indents', 'Make', 'Layout']
   try
     execute 'call s:' . s:test . '()'
   catch

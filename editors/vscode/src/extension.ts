@@ -6,6 +6,7 @@ import { Server } from "./server";
 import { PlanView } from "./planView";
 import { Status } from "./status";
 import { Planner } from "./planner";
+import type { Summary } from "./summary";
 
 let server: Server | undefined;
 
@@ -23,7 +24,14 @@ export interface Api {
 export function activate(context: vscode.ExtensionContext): Api {
   const output = vscode.window.createOutputChannel("entc", { log: true });
   const status = new Status();
-  const running = new Server(output, (uri, summary) => status.set(uri, summary));
+  const planned = (uri: vscode.Uri, summary: Summary) => {
+    status.set(uri, summary);
+    if (summary.state === "planned") {
+      // What cannot be shown now is shown when it is asked for.
+      void view.follow(uri).catch((error: unknown) => output.warn(String(error)));
+    }
+  };
+  const running = new Server(output, planned, () => status.clear());
   server = running;
   const planner = new Planner(running, status, output);
   const view = new PlanView(planner);

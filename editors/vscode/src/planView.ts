@@ -9,6 +9,8 @@ import type { Planner, Report } from "./planner";
 export class PlanView implements vscode.Disposable {
   private panel: vscode.WebviewPanel | undefined;
   private shown: Report | undefined;
+  /** Whose plan is shown. */
+  private of: string | undefined;
   private readonly theme: vscode.Disposable;
 
   constructor(private readonly planner: Planner) {
@@ -31,6 +33,7 @@ export class PlanView implements vscode.Disposable {
       return;
     }
     this.shown = report;
+    this.of = document.uri.toString();
     const title = `Plan of ${path.basename(document.uri.path)}`;
     if (this.panel) {
       this.panel.title = title;
@@ -44,6 +47,18 @@ export class PlanView implements vscode.Disposable {
       });
     }
     this.draw();
+  }
+
+  /** A file was planned anew: the panel, if it shows that file, follows. */
+  async follow(uri: vscode.Uri): Promise<void> {
+    if (!this.panel || this.of !== uri.toString()) {
+      return;
+    }
+    const html = await this.planner.page(uri);
+    if (html !== undefined && this.of === uri.toString()) {
+      this.shown = { html };
+      this.draw();
+    }
   }
 
   dispose(): void {

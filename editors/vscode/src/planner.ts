@@ -41,9 +41,8 @@ export class Planner {
   /** The report of a spec's plan; undefined when there is no spec, or it was cancelled. */
   async report(document: vscode.TextDocument): Promise<Report | undefined> {
     return this.withProgress(document, async (token) => {
-      const answer = await this.server.execute("entc.showPlan", [document.uri.toString()], token);
-      const html = (answer as { html?: unknown } | null | undefined)?.html;
-      if (typeof html === "string") {
+      const html = await this.page(document.uri, token);
+      if (html !== undefined) {
         return { html };
       }
       const folder = await mkdtemp(path.join(os.tmpdir(), "entc-report-"));
@@ -58,6 +57,13 @@ export class Planner {
         await rm(folder, { recursive: true, force: true });
       }
     });
+  }
+
+  /** The report as the server has it; undefined when it makes none. */
+  async page(uri: vscode.Uri, token?: vscode.CancellationToken): Promise<string | undefined> {
+    const answer = await this.server.execute("entc.showPlan", [uri.toString()], token);
+    const html = (answer as { html?: unknown } | null | undefined)?.html;
+    return typeof html === "string" ? html : undefined;
   }
 
   /** The document of a URI, or the active one, if it is a spec. */

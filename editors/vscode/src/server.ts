@@ -23,6 +23,7 @@ export class Server {
   constructor(
     private readonly output: vscode.LogOutputChannel,
     private readonly onPlanned: (uri: vscode.Uri, summary: Summary) => void,
+    private readonly onStopped: () => void,
   ) {}
 
   /** Starts the server; without `entc`, says so and what to do. */
@@ -50,7 +51,7 @@ export class Server {
   }
 
   /** Asks the server to carry out a command; undefined when it runs not, or does not know the command. */
-  async execute(command: string, args: readonly unknown[], token: vscode.CancellationToken): Promise<unknown> {
+  async execute(command: string, args: readonly unknown[], token?: vscode.CancellationToken): Promise<unknown> {
     await this.queue;
     const known = this.client?.initializeResult?.capabilities.executeCommandProvider?.commands;
     if (!this.client || this.client.state !== State.Running || !known?.includes(command)) {
@@ -126,6 +127,7 @@ export class Server {
       await client.stop();
     }
     await client?.dispose();
+    this.onStopped();
   }
 
   /** Keeps XML and PDB files from the server. What a file is, is decided when it is opened. */

@@ -33,6 +33,12 @@ export class Status implements vscode.Disposable {
     this.draw();
   }
 
+  /** Forgets all plans: whoever knew of them is gone. */
+  clear(): void {
+    this.summaries.clear();
+    this.draw();
+  }
+
   dispose(): void {
     this.item.dispose();
     this.listeners.forEach((l) => l.dispose());

@@ -47,8 +47,6 @@ async function lay() {
     "workbench.colorTheme": "Default Dark Modern",
     "workbench.startupEditor": "none",
     "telemetry.telemetryLevel": "off",
-    "extensions.autoCheckUpdates": false,
-    "extensions.autoUpdate": false,
     "chat.disableAIFeatures": true,
     "editor.accessibilitySupport": "off",
   };
@@ -107,8 +105,8 @@ async function answerTo(page, asked, ended) {
       }, asked.words);
     case "status":
       return page.evaluate(() => [...document.querySelectorAll(".statusbar-item")].map((i) => i.textContent.trim()));
-    case "text":
-      return page.evaluate(() => document.body.innerText);
+    case "notifications":
+      return page.evaluate(() => [...document.querySelectorAll(".notification-list-item")].map((i) => i.innerText));
     // The text of the innermost frame, and its background: the page of a webview.
     case "webview": {
       for (const frame of page.frames()) {
@@ -180,4 +178,4 @@ try {
   await rm(scratch, { recursive: true, force: true, maxRetries: 5 });
 }
 console.log(`${outcome.passed} passed, ${outcome.failed} failed`);
-process.exit(outcome.failed === 0 ? 0 : 1);
+process.exit(outcome.failed === 0 && outcome.passed > 0 ? 0 : 1);
