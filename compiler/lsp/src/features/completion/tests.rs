@@ -84,6 +84,9 @@ fn units_of_what_is_expected_come_first() {
     begins("carbon { intensity = csv(\"x.csv\", step = 1 $0", &["ms", "s"]);
     begins("service s { rate = min(5 $0", &["req/s"]);
     has("let x = 5 $0", &["ms", "req/s", "W", "%"], &[]);
+    // What a value is used for says what it is.
+    begins("let x = 5 $0\nobjective { horizon = x }", &["ms", "s"]);
+    begins("service s { rate = 1 req/s + (x) }\nlet x = 5 $0", &["req/s"]);
 }
 
 #[test]

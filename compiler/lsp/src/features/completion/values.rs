@@ -8,6 +8,7 @@ use crate::geometry;
 use crate::names::Sort;
 use crate::place::{Part, Subject, ValuePlace};
 use crate::vocabulary::{Expected, FUNCTIONS, Measure, argument, attribute, limit};
+use ent_lang::ast::{Expr, ExprKind, Item, ItemKind, Operator};
 use ent_lang::vocabulary::ELEMENTS;
 use ent_plan::device::{Board, board_ids};
 use lsp_types::CompletionItemKind as Kind;
@@ -27,7 +28,7 @@ impl Asked<'_, '_> {
         let outer = match &at.subject {
             Subject::Attribute(name) => attribute(&path, name).map_or(Expected::Any, |a| a.expected),
             Subject::Limit(metric) => limit(metric),
-            Subject::Definition(_) => Expected::Any,
+            Subject::Definition(name) => self.wanted_of(name),
         };
         let expected = match &at.call {
             // The least and the most of what is wanted are of its kind.
@@ -51,6 +52,28 @@ impl Asked<'_, '_> {
             Part::AfterOperand => self.joints(expected, &at),
             Part::Operand => self.operands(expected, &at),
         }
+    }
+
+    /// What a value's first use by itself, or as part of a sum, wants it to be.
+    fn wanted_of(&self, name: &str) -> Expected {
+        let mut waiting: Vec<(Vec<&str>, &Item)> = self.top_items().map(|item| (Vec::new(), item)).collect();
+        waiting.reverse();
+        while let Some((path, item)) = waiting.pop() {
+            match &item.kind {
+                ItemKind::Block(block) => {
+                    let inner: Vec<&str> = path.iter().copied().chain([block.kind.text.as_str()]).collect();
+                    waiting.extend(block.items.iter().rev().map(|item| (inner.clone(), item)));
+                }
+                ItemKind::Attribute { name: own, value } if is_use(value, name) => {
+                    if let Some(attribute) = attribute(&path, &own.text) {
+                        return attribute.expected;
+                    }
+                }
+                ItemKind::Limit { metric, at_most } if is_use(at_most, name) => return limit(&metric.text),
+                _ => {}
+            }
+        }
+        Expected::Any
     }
 
     /// What a number may measure here; `None` when nothing is known.
@@ -417,6 +440,21 @@ impl Asked<'_, '_> {
                 self.offer(offer);
             }
         }
+    }
+}
+
+/// Whether an expression is of the kind that a name in it is.
+fn is_use(value: &Expr, name: &str) -> bool {
+    match &value.kind {
+        ExprKind::Path(names) => matches!(names.as_slice(), [one] if one.text == name && !one.is_quoted),
+        ExprKind::Paren(inner) | ExprKind::Negative(inner) => is_use(inner, name),
+        ExprKind::Chain { first, rest } => {
+            let is_sum =
+                |(operator, _): &(Operator, Expr)| matches!(operator, Operator::Add | Operator::Subtract);
+            let mut operands = std::iter::once(&**first).chain(rest.iter().map(|(_, operand)| operand));
+            rest.iter().all(is_sum) && operands.any(|operand| is_use(operand, name))
+        }
+        _ => false,
     }
 }
 
