@@ -8,7 +8,7 @@ use crate::exit::Stop;
 const STYLE: &str = "\
 :root{color-scheme:light dark;--line:#8884;--bad:#b3261e;--good:#1b6e3c}\
 @media(prefers-color-scheme:dark){:root{--bad:#ff8a80;--good:#7bd88f}}\
-@media print{svg{min-width:0!important}}figure{margin:0}\
+@media print{svg{min-width:0!important}}figure{margin:0}h1{overflow-wrap:anywhere}\
 body{background:Canvas;color:CanvasText;font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem}\
 svg{width:100%;min-width:44rem;height:auto;color:inherit!important}.wide:focus-visible{outline:3px solid #0072b2;outline-offset:2px}\
 table{border-collapse:collapse;width:100%;margin:.5rem 0}\
