@@ -1,5 +1,12 @@
 //! Plans beside the text: a client, a server, and a planner that does as it is told.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops where it cannot go on"
+)]
+
 use ent_lsp::planning::Planned;
 use ent_lsp::{Planning, serve};
 use ent_plan::diagnostic::{Code, Diagnostic, Sources, Span};
