@@ -11,7 +11,6 @@
 
 use crate::ast::{Ast, Block, Comment, Expr, Item, ItemKind, Name};
 use crate::depth::{self, MAX_DEPTH};
-use crate::fixes::indent_at;
 use crate::rule_in_words::rule_in_words;
 use crate::syntax_error;
 use ent_plan::diagnostic::{Code, Diagnostic, FileId, Fix, Outcome, Span};
@@ -19,6 +18,7 @@ use pest::Parser;
 use pest::iterators::Pair;
 
 mod again;
+mod unclosed;
 mod values;
 pub(crate) use again::reparse;
 
@@ -270,25 +270,13 @@ impl<'a> Reader<'a> {
         let opening_comment = inner.next_if(|p| p.as_rule() == Rule::comment).map(|p| self.comment(&p));
         let (items, has_newline, is_closed) = self.block_items(inner);
         let Some(kind) = kind else { return nothing(Vec::new()) };
-        if !is_closed {
-            let what = format!("this block of `{}` is never closed", kind.text);
-            let problem = Diagnostic::error(Code::Syntax, brace, "block is not closed")
-                .label(what)
-                .help("add a `}` at its end");
-            let last = items.last().map(|i| i.trailing.as_ref().map_or(i.span.end, |c| c.span.end));
-            let end = last.or(opening_comment.as_ref().map(|c| c.span.end)).unwrap_or(brace.end);
-            let closing = if has_newline || opening_comment.is_some() {
-                // Nothing that stands before the entry has a say in it: see `again`.
-                let entry = self.text.get(self.entry..).unwrap_or("");
-                format!("\n{}}}", indent_at(entry, (kind.span.start as usize).saturating_sub(self.entry)))
-            } else {
-                " }".to_owned()
-            };
-            let end = Span { start: end, end, ..brace };
-            self.report(problem.fix(Fix::insert("add a `}` at its end", end, closing)));
-        }
         let is_inline = !has_newline && opening_comment.is_none();
-        let block = Block { kind, name, items, opening_comment, is_inline };
+        let mut block = Block { kind, name, items, opening_comment, is_inline };
+        if !is_closed {
+            let problem = self.unclosed(&block, brace);
+            self.report(problem);
+            self.give_back(&mut block.items);
+        }
         ItemKind::Block(block)
     }
 

@@ -1,5 +1,12 @@
 //! The language server as a client sees it.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops where it cannot go on"
+)]
+
 mod client;
 mod mistakes;
 mod robust;

@@ -167,7 +167,7 @@ fn request(method: &str, place: &Value) -> Value {
         "range": range,
         "newName": "renamed",
         "query": "s",
-        "ch": if method.len() % 2 == 0 { "}" } else { "\n" },
+        "ch": if method.len().is_multiple_of(2) { "}" } else { "\n" },
         "options": { "tabSize": 2, "insertSpaces": true },
         "context": { "includeDeclaration": true, "diagnostics": [], "triggerKind": 1 },
     })
