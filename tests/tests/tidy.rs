@@ -59,7 +59,15 @@ const HOMES: &[(&str, &[&str])] = &[
     ),
     ("pest_derive", &["compiler/lang/src/parse"]),
     ("miette::", &["compiler/cli/src/render"]),
-    ("plotters::", &["compiler/picture/src/", "compiler/cli/src/render/comparison/picture.rs"]),
+    (
+        "plotters::",
+        &[
+            "compiler/picture/src/",
+            "compiler/cli/src/render/comparison/picture.rs",
+            "compiler/cli/src/render/benchmark/picture.rs",
+            "compiler/cli/src/render/svg.rs",
+        ],
+    ),
     ("maud::", &["compiler/picture/src/"]),
     ("ratatui::", &["compiler/cli/src/render/top.rs"]),
     ("jiff::", &["compiler/performance/src/import"]),
@@ -74,7 +82,8 @@ const HOMES: &[(&str, &[&str])] = &[
     ("lsp_types::", &["compiler/lsp/src/"]),
     ("lsp_server::", &["compiler/lsp/src/"]),
     ("crossbeam_channel::", &["compiler/lsp/src/"]),
-    ("hyper::", &["runtime/serve/src/gateway"]),
+    ("hyper::", &["runtime/serve/src/gateway", "runtime/serve/src/load"]),
+    ("opentelemetry", &["runtime/serve/src/gateway/traces.rs"]),
     ("tonic::", &["runtime/serve/src/protocol.rs", "runtime/serve/src/gateway"]),
     ("prometheus::", &["runtime/serve/src/"]),
     ("std::env::", &["compiler/cli/src/", "runtime/nvml-sim/src/", "runtime/worker/build.rs"]),
@@ -185,7 +194,9 @@ fn dependencies_point_down() {
     let allowed: BTreeMap<&str, &[&str]> = EDGES.iter().copied().collect();
     let mut faults = Vec::new();
     let mut seen = BTreeSet::new();
-    for path in files("").into_iter().filter(|p| p.ends_with("/Cargo.toml")) {
+    // The extension of an editor is no part of the workspace: it is built by that editor.
+    let is_ours = |path: &String| path.ends_with("/Cargo.toml") && !path.starts_with("editors/");
+    for path in files("").into_iter().filter(is_ours) {
         let manifest: toml::Table = read(&path).parse().unwrap();
         let name = manifest["package"]["name"].as_str().unwrap().to_owned();
         let Some(edges) = allowed.get(name.as_str()) else {

@@ -191,7 +191,8 @@ fn join<'a>(
     let is_profile = |instance: &ObservedInstance, wanted: &Instance| {
         Some(instance.profile.as_str()) == wanted.profile.as_deref()
     };
-    let rules: [&dyn Fn(&ObservedInstance, &Instance) -> bool; 3] = [
+    type Rule<'r> = &'r dyn Fn(&ObservedInstance, &Instance) -> bool;
+    let rules: [Rule<'_>; 3] = [
         &|i, wanted| Some(i.start) == wanted.start && carries(i, &wanted.service),
         &|i, wanted| carries(i, &wanted.service),
         &|_, _| true,

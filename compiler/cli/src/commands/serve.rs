@@ -46,7 +46,9 @@ pub(super) fn run(arguments: &Serve, terminal: &Terminal) -> Result<Exit, Stop> 
                     "see why with `entc serve status`; the deployment before still serves",
                 )
                 .into()),
-                other => Err(refused(&other)),
+                other @ (Answer::Status(_) | Answer::Vacated | Answer::Ending | Answer::Refused { .. }) => {
+                    Err(refused(&other))
+                }
             }
         }
         Action::Drain => end(&folder, arguments.patience, terminal),

@@ -308,6 +308,16 @@ pub(super) fn not_serving(error: &NotServing) -> Trouble {
     Trouble::new(code, error.to_string(), help)
 }
 
+/// What is left to do for those who serve, once a transaction has gone on or back.
+pub(super) fn settle(
+    serving: Option<&Serving>,
+    outcome: Outcome,
+    run: &Run<'_>,
+    terminal: &Terminal,
+) -> After {
+    serving.map(|serving| serving.settle(outcome, run, terminal)).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,14 +376,4 @@ mod tests {
         let clock = Operation::LockClocks { min: 900, max: 900 };
         assert!(going(&present, &changes(vec![step("GPU-1", clock)])).is_empty());
     }
-}
-
-/// What is left to do for those who serve, once a transaction has gone on or back.
-pub(super) fn settle(
-    serving: Option<&Serving>,
-    outcome: Outcome,
-    run: &Run<'_>,
-    terminal: &Terminal,
-) -> After {
-    serving.map(|serving| serving.settle(outcome, run, terminal)).unwrap_or_default()
 }

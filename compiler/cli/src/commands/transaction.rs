@@ -183,11 +183,11 @@ impl Run<'_> {
         after: &After,
         terminal: &Terminal,
     ) -> Exit {
-        let exit = match exit(report.outcome, error) {
+        let mut exit = exit(report.outcome, error);
+        if exit == Exit::Done && !after.troubles.is_empty() {
             // The machine is as wished, and what is to run on it does not.
-            Exit::Done if !after.troubles.is_empty() => Exit::Partly,
-            exit => exit,
-        };
+            exit = Exit::Partly;
+        }
         let troubles = error.map(machine::failed).unwrap_or_default();
         match self.change.format {
             Told::JsonLines => {

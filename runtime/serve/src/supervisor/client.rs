@@ -23,11 +23,11 @@ impl Client {
         let connected = Address::of(folder, CONTROL).and_then(|address| UnixStream::connect(&address.path));
         match connected {
             Ok(stream) => Ok(Some(Self { stream: BufReader::new(stream) })),
-            Err(error) => match error.kind() {
-                // No folder, no socket, or one that a killed supervisor has left.
-                ErrorKind::NotFound | ErrorKind::ConnectionRefused => Ok(None),
-                _ => Err(error),
-            },
+            // No folder, no socket, or one that a killed supervisor has left.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use crate::deployment::Deployment;
 use crate::gateway::Stats;
-use prometheus::{GaugeVec, Opts, Registry};
+use prometheus::{CounterVec, GaugeVec, Opts, Registry};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -59,7 +59,7 @@ pub(super) struct Reader {
 
 struct Gauges {
     power: GaugeVec,
-    energy: GaugeVec,
+    energy: CounterVec,
     clock: GaugeVec,
     predicted: GaugeVec,
     slices: GaugeVec,
@@ -73,13 +73,13 @@ impl Gauges {
             Ok::<_, prometheus::Error>(gauge)
         };
         let read = ["gpu", "uuid", "board", "source"].as_slice();
+        let joules =
+            Opts::new("entc_gpu_energy_joules_total", "Energy of a whole board since its driver was loaded");
+        let energy = CounterVec::new(joules, read)?;
+        registry.register(Box::new(energy.clone()))?;
         Ok(Self {
             power: gauge("entc_gpu_power_watts", "Power of a whole board, as its driver says", read)?,
-            energy: gauge(
-                "entc_gpu_energy_joules_total",
-                "Energy of a whole board since its driver was loaded",
-                read,
-            )?,
+            energy,
             clock: gauge("entc_gpu_sm_clock_hertz", "SM clock of a board", read)?,
             predicted: gauge(
                 "entc_gpu_predicted_power_watts",
@@ -95,7 +95,9 @@ impl Gauges {
     }
 
     fn set(&self, readings: &[BoardReading]) {
-        [&self.power, &self.energy, &self.clock, &self.predicted].into_iter().for_each(GaugeVec::reset);
+        [&self.power, &self.clock, &self.predicted].into_iter().for_each(GaugeVec::reset);
+        // The counter is the board's own, and may begin again with its driver.
+        self.energy.reset();
         for board in readings {
             let index = board.index.to_string();
             let labels = [index.as_str(), &board.uuid, &board.name, board.source];
@@ -105,7 +107,9 @@ impl Gauges {
                 }
             };
             set(&self.power, board.power_w);
-            set(&self.energy, board.energy_j);
+            if let Some(joules) = board.energy_j {
+                self.energy.with_label_values(&labels).inc_by(joules);
+            }
             set(&self.clock, board.sm_clock_mhz.map(|mhz| mhz * 1e6));
             if let Some(watts) = board.predicted_power_w {
                 self.predicted.with_label_values(&[index.as_str(), &board.uuid, &board.name]).set(watts);
