@@ -14,7 +14,8 @@ fn documents() -> Vec<PathBuf> {
         for entry in std::fs::read_dir(root().join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                found.push(path.join("README.md"));
+                // A folder of examples has one; one of pictures or styles has none.
+                found.extend(Some(path.join("README.md")).filter(|page| page.is_file()));
             } else if path.extension().is_some_and(|end| end == "md") {
                 found.push(path);
             }
