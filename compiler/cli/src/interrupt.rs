@@ -37,6 +37,8 @@ enum Stage {
     Step,
     /// It is over, and what is on disk stays.
     Over,
+    /// What serves is waited for, which may take its time, and goes on by itself.
+    Serving,
 }
 
 /// What Ctrl-C does.
@@ -58,7 +60,7 @@ fn answer(stage: Stage, presses: u32, is_heeded: bool) -> Answer {
         (Stage::Over, 0..=2) => Answer::Flag,
         (Stage::Between | Stage::Step, 0 | 1) => Answer::Wait,
         (Stage::Between, 2) => Answer::Ends,
-        (Stage::Outside | Stage::Between | Stage::Step | Stage::Over, _) => Answer::Stop,
+        (Stage::Outside | Stage::Between | Stage::Step | Stage::Over | Stage::Serving, _) => Answer::Stop,
     }
 }
 
@@ -89,6 +91,12 @@ fn stop(change: &Change) -> ! {
                 left.words
             ));
             Exit::Partly
+        }
+        None if change.stage == Stage::Serving => {
+            crate::terminal::error_line(
+                "\ninterrupted: the machine is as it was left; what serves goes on by itself\n  help: see how far it is with `entc serve status`",
+            );
+            Exit::Interrupted
         }
         None => {
             crate::terminal::error_line("\ninterrupted");
@@ -136,6 +144,11 @@ pub(crate) fn is_over() {
     change().stage = Stage::Over;
 }
 
+/// Says that what serves is waited for.
+pub(crate) fn is_serving() {
+    change().stage = Stage::Serving;
+}
+
 /// Whether the user has asked to stop.
 pub(crate) fn is_interrupted() -> bool {
     PRESSES.load(Ordering::SeqCst) > 0
@@ -156,6 +169,7 @@ mod tests {
         for (stage, is_heeded, answers) in [
             (Stage::Outside, false, [Answer::Stop; 3]),
             (Stage::Outside, true, [Answer::Flag, Answer::Stop, Answer::Stop]),
+            (Stage::Serving, false, [Answer::Stop; 3]),
             (Stage::Between, false, [Answer::Wait, Answer::Ends, Answer::Stop]),
             (Stage::Step, false, [Answer::Wait, Answer::Stop, Answer::Stop]),
             (Stage::Over, false, [Answer::Flag, Answer::Flag, Answer::Stop]),

@@ -37,6 +37,27 @@ pub(crate) fn possible(path: &Path) -> Result<(), Stop> {
     beside(path).map(drop)
 }
 
+/// Refuses to write over what is read, or one result over another.
+///
+/// # Errors
+/// With the path that is there twice.
+pub(crate) fn apart<'a>(read: &str, written: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Stop> {
+    let place = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
+    let mut taken = vec![place(Path::new(read))];
+    for path in written.into_iter().filter(|path| !is_special(path)) {
+        let own = place(path);
+        if own.is_some() && taken.contains(&own) {
+            return Err(Stop::Refused {
+                code: "cannot-write",
+                message: format!("`{}` would be written over another file of this command", path.display()),
+                help: Some("give every result a name of its own".to_owned()),
+            });
+        }
+        taken.push(own);
+    }
+    Ok(())
+}
+
 fn refuse(path: &Path, error: &std::io::Error) -> Stop {
     Stop::Refused {
         code: "cannot-write",

@@ -79,6 +79,13 @@ pub struct Replica {
     pub executor: Executor,
 }
 
+/// Whether a service of this name can be called: its name is a part of a URL's path (RFC 3986, unreserved).
+#[must_use]
+pub fn can_be_called(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
+    !name.is_empty() && name.chars().all(is_plain)
+}
+
 /// Why a deployment cannot run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DeploymentError {
@@ -130,8 +137,7 @@ impl Deployment {
         let mut names = BTreeSet::new();
         let mut ids = BTreeSet::new();
         for service in &self.services {
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
-            if service.name.is_empty() || !service.name.chars().all(is_plain) {
+            if !can_be_called(&service.name) {
                 return Err(DeploymentError::Name(service.name.clone()));
             }
             if !names.insert(service.name.as_str()) {

@@ -5,7 +5,7 @@
 use super::canvas_out;
 use super::deployment::{Artifacts, artifacts, can_run, deployment};
 use super::kept;
-use super::serve::command;
+use super::serve::{can_start, command, unheeded};
 use super::serving::{Missing, Serving, last_artifacts, settle};
 use super::steps::{Steps, Strictness};
 use super::transaction::{Begun, Run, locked, none_open, start, tell_line};
@@ -105,6 +105,20 @@ fn carry_out(
         let serving = Serving::of(&arguments.machine, library, Some(gateway), gateway.readiness, missing)?;
         serving.without_ours(&mut wanted.observed);
         can_run(wanted.plan.plan(), &wanted.node, artifacts, &wanted.observed)?;
+        match &serving.before {
+            None if missing == Missing::Start => can_start(gateway)?,
+            None => {}
+            Some(status) => {
+                let unheeded = unheeded(gateway, status);
+                if !unheeded.is_empty() {
+                    terminal.message(&format!(
+                        "warning: {} not heeded: the gateway that runs stays as it was started; to change that, \
+                         `entc serve drain`, and apply again\n",
+                        unheeded.join(" and ")
+                    ));
+                }
+            }
+        }
         Some(serving)
     };
     let state = store.state().map_err(|error| machine::store(&error))?;

@@ -13,9 +13,11 @@ use ent_lang::program::Arrivals;
 use ent_machine::store::Store;
 use ent_performance::simulate::{Options, arrivals};
 use ent_plan::plan::Plan;
+use ent_serve::deployment::Deployment;
 use ent_serve::load::{self, LoadError, Measured, Progress, Stream, Target};
 use ent_serve::supervisor::{Client, Status};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,7 +48,7 @@ pub(super) fn run(arguments: &Bench, terminal: &Terminal) -> Result<Exit, Stop> 
     let status = || Client::connect(&folder).ok().flatten().and_then(|mut client| client.status().ok());
     let before = status().filter(|_| arguments.url.is_none());
     if let Some(before) = &before {
-        is_served(&plan, before)?;
+        is_served(&plan, before, &folder)?;
     }
     let target = target(arguments, before.as_ref(), &folder)?;
     let options = Options {
@@ -159,16 +161,47 @@ fn is_known(services: &[String], plan: &Plan) -> Result<(), Stop> {
 }
 
 /// Refuses to measure one plan and to show another's predictions beside.
-fn is_served(plan: &Plan, status: &Status) -> Result<(), Stop> {
-    match (&plan.checksum, &status.stats.plan) {
-        (Some(wanted), Some(served)) if wanted != served => Err(Trouble::new(
-            "another-plan",
-            format!("the plan that is served is another one: {served}"),
-            "apply this one first with `entc apply`, or measure the one that is served: `entc bench` without a file",
-        )
-        .into()),
-        _ => Ok(()),
+fn is_served(plan: &Plan, status: &Status, folder: &Path) -> Result<(), Stop> {
+    let is_another = match (&plan.checksum, &status.stats.plan) {
+        (Some(wanted), Some(served)) => wanted != served,
+        // A spec was just planned: what it promises and runs has to be what is served.
+        _ => ent_serve::supervisor::deployment(folder).ok().flatten().is_some_and(|d| differs(plan, &d)),
+    };
+    if !is_another {
+        return Ok(());
     }
+    let served = status.stats.plan.as_deref().unwrap_or("one without a checksum");
+    Err(Trouble::new(
+        "another-plan",
+        format!("the plan that is served is another one: {served}"),
+        "apply this one first with `entc apply`, or measure the one that is served: `entc bench` without a file",
+    )
+    .into())
+}
+
+/// Whether a plan promises or runs something else than a deployment.
+fn differs(plan: &Plan, deployment: &Deployment) -> bool {
+    let planned: BTreeMap<&str, (u64, Vec<u32>)> = plan
+        .services
+        .iter()
+        .map(|service| {
+            let here = plan.gpus.iter().flat_map(|gpu| &gpu.instances).filter(|i| i.service == service.name);
+            let mut batches: Vec<u32> = here.map(|instance| instance.batch).collect();
+            batches.sort_unstable();
+            (service.name.as_str(), (service.promised_latency_ms.to_bits(), batches))
+        })
+        .filter(|(_, (_, batches))| !batches.is_empty())
+        .collect();
+    let served: BTreeMap<&str, (u64, Vec<u32>)> = deployment
+        .services
+        .iter()
+        .map(|service| {
+            let mut batches: Vec<u32> = service.replicas.iter().map(|replica| replica.batch).collect();
+            batches.sort_unstable();
+            (service.name.as_str(), (service.promised_latency_ms.to_bits(), batches))
+        })
+        .collect();
+    planned != served
 }
 
 /// Where to send.

@@ -7,7 +7,7 @@ use crate::exit::{Stop, Trouble};
 use ent_machine::observed::{Observed, ObservedGpu, ObservedInstance};
 use ent_machine::state::{InstanceState, State};
 use ent_plan::plan::{Gpu, Instance, Plan, Sharing};
-use ent_serve::deployment::{Deployment, FORMAT_VERSION, Replica, Service};
+use ent_serve::deployment::{Deployment, FORMAT_VERSION, Replica, Service, can_be_called};
 use ent_wire::{Executor, Model};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -33,13 +33,25 @@ pub(super) fn artifacts_of(deployment: &Deployment) -> Artifacts {
 /// anything is changed. On a simulated machine no network runs, and no file is needed.
 ///
 /// # Errors
-/// Every file that is missing, and every instance that is too small.
+/// Every service that cannot be called by its name, every file that is missing, and every instance that is too
+/// small.
 pub(super) fn can_run(
     plan: &Plan,
     node: &str,
     artifacts: &Artifacts,
     observed: &Observed,
 ) -> Result<(), Stop> {
+    let unnamed = plan.services.iter().filter(|s| !can_be_called(&s.name)).map(|service| {
+        Trouble::new(
+            "service-name",
+            format!("`{}` cannot be called: a service's name is a part of a URL's path", service.name),
+            "name it with letters, digits, `-`, `_`, `.` and `~`, or apply with `--no-serve`",
+        )
+    });
+    let unnamed: Vec<Trouble> = unnamed.collect();
+    if !unnamed.is_empty() {
+        return Err(Stop::World(unnamed));
+    }
     if observed.is_simulated {
         return Ok(());
     }
@@ -340,6 +352,11 @@ mod tests {
         assert_eq!(of(true), (Executor::Modelled, None));
         assert_eq!(of(false), (Executor::Torch, Some("/models/net.pt".to_owned())));
         assert!(can_run(&plan, &node, &artifacts, &machine(Vec::new(), true)).is_ok());
+        let mut odd = plan.clone();
+        odd.services[0].name = "a b".to_owned();
+        let refused = can_run(&odd, &node, &artifacts, &machine(Vec::new(), true));
+        let Err(Stop::World(troubles)) = refused else { panic!() };
+        assert_eq!(troubles[0].code, "service-name");
         assert!(can_run(&plan, &node, &artifacts, &machine(Vec::new(), false)).is_err());
     }
 

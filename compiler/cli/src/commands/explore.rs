@@ -74,6 +74,8 @@ pub(crate) struct Explored {
 
 /// Explores and reports.
 pub(super) fn run(arguments: &Explore, terminal: &Terminal) -> Result<Exit, Stop> {
+    let results = [&arguments.pictures.svg, &arguments.pictures.html];
+    crate::write::apart(&arguments.file, results.into_iter().flatten())?;
     possible(&arguments.pictures)?;
     crate::interrupt::listen();
     let mut compiled = asked(&arguments.file, &arguments.question)?;

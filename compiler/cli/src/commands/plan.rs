@@ -37,6 +37,8 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Result<Exit, St
         return form::program(&compiled, terminal);
     }
     let given = Given::read(&arguments.who.published, compiled.latency_rule(), &[who])?;
+    let results = [&arguments.output, &arguments.pictures.svg, &arguments.pictures.html];
+    write::apart(&arguments.file, results.into_iter().flatten())?;
     if let Some(path) = &arguments.output {
         write::possible(path)?;
     }

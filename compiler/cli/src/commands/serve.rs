@@ -143,6 +143,60 @@ fn not_run(error: &SupervisorError) -> Stop {
     Trouble::new(code, error.to_string(), help).into()
 }
 
+/// Whether a gateway could start, looked at before anything is changed for it.
+///
+/// # Errors
+/// When its token cannot be read, an address that others reach has none, or somebody listens there already.
+pub(super) fn can_start(arguments: &arguments::Gateway) -> Result<(), Stop> {
+    let options = options(arguments)?;
+    let addresses = [("--http", options.http), ("--grpc", options.grpc), ("--metrics", options.metrics)];
+    for (option, address) in addresses.into_iter().filter_map(|(o, a)| Some((o, a?))) {
+        let trouble = if options.token.is_none() && !address.ip().is_loopback() {
+            Trouble::new(
+                "no-token",
+                format!("{address} can be reached from other machines, and no token is set"),
+                "set one with `--token-file FILE`, or listen on 127.0.0.1",
+            )
+        } else {
+            match std::net::TcpListener::bind(address) {
+                Ok(_) => continue,
+                Err(error) => Trouble::new(
+                    "cannot-listen",
+                    format!("the gateway cannot listen on {address}: {error}"),
+                    format!("choose another address with `{option} 127.0.0.1:0`, or apply with `--no-serve`"),
+                ),
+            }
+        };
+        return Err(trouble.into());
+    }
+    Ok(())
+}
+
+/// What was asked of a gateway that runs already, and is not done.
+pub(super) fn unheeded(
+    arguments: &arguments::Gateway,
+    status: &ent_serve::supervisor::Status,
+) -> Vec<String> {
+    let mut told = Vec::new();
+    // The ports that are used unless told otherwise are no wish.
+    let asked = |listen: arguments::Listen, usual: u16| {
+        listen.address().filter(|a| a.port() != 0 && !(a.port() == usual && a.ip().is_loopback()))
+    };
+    for (option, wanted, present) in [
+        ("--http", asked(arguments.http, 8000), status.http),
+        ("--grpc", asked(arguments.grpc, 8001), status.grpc),
+        ("--metrics", asked(arguments.metrics, 8002), status.metrics),
+    ] {
+        if let Some(address) = wanted.filter(|address| Some(*address) != present) {
+            told.push(format!("`{option} {address}`"));
+        }
+    }
+    if let Some(file) = &arguments.token_file {
+        told.push(format!("`--token-file {}`", file.display()));
+    }
+    told
+}
+
 /// How the gateway is to run.
 ///
 /// # Errors

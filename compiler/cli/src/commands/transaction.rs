@@ -171,7 +171,9 @@ impl Run<'_> {
         });
         crate::interrupt::is_over();
         teller.finish();
+        crate::interrupt::is_serving();
         let after = then(report.outcome);
+        crate::interrupt::is_over();
         self.conclude(&report, result.err().as_ref(), &after, terminal)
     }
 

@@ -241,8 +241,17 @@ pub(crate) async fn infer(
         };
         was_taken = true;
         let mut line = InLine { replica: &replica, ticket: Some(ticket) };
-        let reply = answer.await;
-        line.ticket = None;
+        let reply = match deadline {
+            None => answer.await,
+            // A worker that hangs keeps nobody longer than he said; dropped, the request leaves the line.
+            Some(deadline) => match tokio::time::timeout_at(deadline.into(), answer).await {
+                Ok(reply) => reply,
+                Err(_) => Ok(Reply::Expired),
+            },
+        };
+        if !matches!(reply, Ok(Reply::Expired)) {
+            line.ticket = None;
+        }
         match reply {
             Ok(Reply::Answered(share, ran)) => {
                 if let Some(open) = traced {

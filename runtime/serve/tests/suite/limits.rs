@@ -76,7 +76,11 @@ fn bodies_that_are_too_much_together_are_refused() {
     let mut rig = Rig::with(&one, |options| options.limits.held_bytes = 1000);
     rig.worker("net", "gpu0", double);
     rig.ready();
-    let waiting = raw(&rig, &format!("{POST}content-length: 950\r\n\r\n{{"));
+    // What is only announced takes nothing from others.
+    let announced = raw(&rig, &format!("{POST}content-length: 950\r\n\r\n{{"));
+    assert_eq!(rig.infer(&[1.0; 4]).status, 200);
+    drop(announced);
+    let waiting = raw(&rig, &format!("{POST}content-length: 950\r\n\r\n{{{}", " ".repeat(940)));
     let refused = || {
         let got = rig.infer(&[1.0; 4]);
         (got.status == 429).then(|| got.error())
@@ -196,6 +200,16 @@ fn a_client_that_says_how_long_it_waits_is_not_kept_longer() {
     assert!(got.error().contains("timeout"), "{}", got.error());
     gate.open(1);
     assert_eq!(read_answer(&mut first).status, 200);
+}
+
+#[test]
+fn a_worker_that_hangs_keeps_nobody_longer_than_he_said() {
+    let gate = Gate::default();
+    let rig = Rig::single(gate.before(double));
+    let hasty = rows(&[1.0]).replacen('{', r#"{"parameters":{"timeout":200000},"#, 1);
+    let got = rig.post("/v2/models/net/infer", hasty);
+    assert_eq!((got.status, rig.stats().services[0].replicas[0].in_flight), (503, 1));
+    gate.open(1);
 }
 
 #[test]
