@@ -30,8 +30,7 @@ pub(super) async fn receive(
     if announced > limit {
         return Err(Refusal::BodyTooLarge(limit));
     }
-    // What came counts, not what was announced: a client that sends nothing takes no room from others.
-    let mut held = front.hold(0)?;
+    let mut held = front.hold(announced)?;
     let time = front.options.limits.body_time;
     let collected = {
         let mut collecting = pin!(collect(incoming, announced, limit, &mut held));
@@ -90,7 +89,6 @@ async fn collect(
         let frame = frame.map_err(|e| Refusal::BodyCut(e.to_string()))?;
         let Ok(data) = frame.into_data() else { continue };
         if first.is_empty() && all.is_empty() {
-            held.grow(data.len() as u64)?;
             first = data;
             if incoming.is_end_stream() {
                 return Ok(first);
@@ -106,6 +104,7 @@ async fn collect(
         if total > limit {
             return Err(Refusal::BodyTooLarge(limit));
         }
+        // One that comes in chunks did not say its length.
         held.grow(total)?;
         all.extend_from_slice(&data);
     }
