@@ -61,10 +61,13 @@ impl Drop for Screen {
     }
 }
 
+/// Columns that both tables need; in less, which of them is cut would be chance.
+const LEAST: u16 = 104;
+
 /// The same as text.
 pub(crate) fn text(view: &View, width: u16) -> String {
     let height = u16::try_from(view.boards.len() + view.services.len() + 7).unwrap_or(u16::MAX);
-    let Ok(mut terminal) = Terminal::new(TestBackend::new(width.max(90), height));
+    let Ok(mut terminal) = Terminal::new(TestBackend::new(width.max(LEAST), height));
     let Ok(frame) = terminal.draw(|frame| draw(frame, view, None));
     let buffer = frame.buffer;
     let mut text = String::new();
