@@ -2,7 +2,7 @@
 //!
 //! A page is one file: no script, no network, no font of its own. It follows light and dark, fits a phone, prints,
 //! and is read aloud in order. The same plan gives the same bytes. Everything that comes from a program
-//! is text here, never markup: `maud` escapes it, and [`text::plain`] takes out what XML cannot hold.
+//! is text here, never markup: `maud` escapes it, and `text::plain` takes out what XML cannot hold.
 //!
 //! Nothing is computed that a plan does not say: what only models know (curves, alternatives, fronts) the
 //! caller computes and gives as [`Findings`]. Watts are said to be measured, predicted or attributed.
