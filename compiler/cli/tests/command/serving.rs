@@ -204,16 +204,19 @@ fn other_plans_and_the_way_back_fail_no_request() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_said_and_the_machine_is_as_planned() {
+fn what_could_not_be_served_is_said_before_the_machine_changes() {
     let yard = Yard::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let (code, out, err) = yard.entc(&["apply", "a.json", "--allow-reset", "--http", &address]);
-    assert_eq!(code, 4, "{out}{err}");
-    assert!(err.contains("error[not-serving]") && err.contains(&address), "{err}");
-    assert!(out.contains("the machine reads back as planned"), "{out}");
+    assert_eq!(code, 3, "{out}{err}");
+    assert!(err.contains("error[cannot-listen]") && err.contains(&address), "{err}");
+    let (code, _, err) = yard.entc(&["apply", "a.json", "--allow-reset", "--http", "0.0.0.0:0"]);
+    assert!(code == 3 && err.contains("error[no-token]") && err.contains("--token-file"), "{err}");
+    assert_eq!(yard.entc(&["serve", "status"]).0, 1, "nothing was started");
     drop(taken);
-    let out = yard.well(&["apply", "a.json"]);
+    let out = yard.well(&["apply", "a.json", "--allow-reset"]);
+    assert!(out.contains("Applied"), "nothing was changed before: {out}");
     assert!(out.contains("every one healthy and routed"), "{out}");
 }
 
