@@ -50,7 +50,7 @@ fn program(n_lines: usize) -> String {
 fn opened(text: &str) -> (Workspace, Programs, FileId) {
     let mut workspace = Workspace::default();
     let mut programs = Programs::default();
-    let Ok(uri) = lsp_types::Uri::from_str("file:///work/program.ent") else { return Default::default() };
+    let Ok(uri) = lsp_types::Uri::from_str("file:///specs/program.ent") else { return Default::default() };
     let file = workspace.open(uri, 1, text.to_owned());
     programs.refresh(&mut workspace, file);
     (workspace, programs, file)

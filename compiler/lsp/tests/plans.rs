@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-const URI: &str = "file:///work/program.ent";
+const URI: &str = "file:///specs/program.ent";
 const PROGRAM: &str = "import \"catalog:nvidia/a100-80gb-pcie\"\nmodel m {}\n\
                        service classify { model = m, rate = 1 req/s, latency = p99 <= 1 s }\n\
                        hardware { node \"a\" { gpu = a100_80gb_pcie } }\n";

@@ -243,11 +243,11 @@ mod tests {
     fn planned_by_steps(text: &str, stop: bool) -> (Vec<Planned>, Planned) {
         let mut sources = Sources::default();
         sources.add("/other.ent", "");
-        sources.add("/work/program.ent", text);
+        sources.add("/specs/program.ent", text);
         let own = Own::new(Duration::from_secs(60));
         let mut steps = Vec::new();
         let mut found = |planned| steps.push(planned);
-        let last = own.plan("/work/program.ent", &sources, &AtomicBool::new(stop), &mut found);
+        let last = own.plan("/specs/program.ent", &sources, &AtomicBool::new(stop), &mut found);
         (steps, last)
     }
 
