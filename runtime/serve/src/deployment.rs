@@ -79,6 +79,30 @@ pub struct Replica {
     pub executor: Executor,
 }
 
+impl Replica {
+    /// A replica of one modelled process on no board, whose batches of k rows take the k-th of these times (ms):
+    /// what the others are made of that differ from it.
+    #[must_use]
+    pub fn modelled(id: &str, batch_times_ms: Vec<f64>) -> Self {
+        Self {
+            id: id.to_owned(),
+            epoch: 0,
+            node: "here".to_owned(),
+            index: 0,
+            gpu: None,
+            mig_device: None,
+            mps_percent: None,
+            processes: 1,
+            batch: u32::try_from(batch_times_ms.len()).unwrap_or(u32::MAX),
+            max_wait_ms: 0.0,
+            batch_times_ms,
+            batch_energy_j: Vec::new(),
+            rate_rps: 10.0,
+            executor: Executor::Modelled,
+        }
+    }
+}
+
 /// Whether a service of this name can be called: its name is a part of a URL's path (RFC 3986, unreserved).
 #[must_use]
 pub fn can_be_called(name: &str) -> bool {

@@ -325,22 +325,7 @@ mod tests {
     use ent_machine::observed::GpuUuid;
 
     fn replica(id: &str, gpu: &str) -> Replica {
-        Replica {
-            id: id.into(),
-            epoch: 0,
-            node: "n".into(),
-            index: 0,
-            gpu: Some(gpu.into()),
-            mig_device: None,
-            mps_percent: None,
-            processes: 1,
-            batch: 1,
-            max_wait_ms: 0.0,
-            batch_times_ms: vec![1.0],
-            batch_energy_j: Vec::new(),
-            rate_rps: 1.0,
-            executor: ent_wire::Executor::Modelled,
-        }
+        Replica { gpu: Some(gpu.into()), ..Replica::modelled(id, vec![1.0]) }
     }
 
     fn step(gpu: &str, operation: Operation) -> Step {

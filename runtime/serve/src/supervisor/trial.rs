@@ -1,26 +1,11 @@
 //! Deployments for tests.
 
 use crate::deployment::{Deployment, FORMAT_VERSION, Replica, Service};
-use ent_wire::{Executor, Model};
+use ent_wire::Model;
 
 /// A replica with small batches that take no time.
 pub(super) fn replica(id: &str) -> Replica {
-    Replica {
-        id: id.into(),
-        epoch: 0,
-        node: "here".into(),
-        index: 0,
-        gpu: None,
-        mig_device: None,
-        mps_percent: None,
-        processes: 1,
-        batch: 4,
-        max_wait_ms: 0.0,
-        batch_times_ms: vec![0.1; 4],
-        batch_energy_j: Vec::new(),
-        rate_rps: 10.0,
-        executor: Executor::Modelled,
-    }
+    Replica::modelled(id, vec![0.1; 4])
 }
 
 /// A deployment with one replica for each service.

@@ -28,22 +28,7 @@ pub(crate) fn rows(values: &[f32]) -> String {
 
 /// A replica with small batches that take no time.
 pub(crate) fn replica(id: &str) -> Replica {
-    Replica {
-        id: id.into(),
-        epoch: 0,
-        node: "here".into(),
-        index: 0,
-        gpu: None,
-        mig_device: None,
-        mps_percent: None,
-        processes: 1,
-        batch: 4,
-        max_wait_ms: 0.0,
-        batch_times_ms: vec![0.1; 16],
-        batch_energy_j: Vec::new(),
-        rate_rps: 10.0,
-        executor: Executor::Modelled,
-    }
+    Replica { batch: 4, ..Replica::modelled(id, vec![0.1; 16]) }
 }
 
 /// A service with a promise that tests keep even on a busy machine.

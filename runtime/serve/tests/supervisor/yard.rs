@@ -5,7 +5,7 @@ use ent_serve::load::{self, Measured, Stream, Target};
 use ent_serve::supervisor::{
     self, Client, NotServing, Report, Settings, Start, Status, SupervisorError, start_or_reload,
 };
-use ent_wire::{Executor, Model};
+use ent_wire::Model;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,22 +35,7 @@ pub(crate) fn worker() -> PathBuf {
 
 /// A replica whose batches take two milliseconds.
 pub(crate) fn replica(id: &str) -> Replica {
-    Replica {
-        id: id.into(),
-        epoch: 0,
-        node: "here".into(),
-        index: 0,
-        gpu: None,
-        mig_device: None,
-        mps_percent: None,
-        processes: 1,
-        batch: 8,
-        max_wait_ms: 0.0,
-        batch_times_ms: vec![2.0; 8],
-        batch_energy_j: vec![0.5; 8],
-        rate_rps: 100.0,
-        executor: Executor::Modelled,
-    }
+    Replica { batch_energy_j: vec![0.5; 8], rate_rps: 100.0, ..Replica::modelled(id, vec![2.0; 8]) }
 }
 
 pub(crate) fn service(name: &str, replicas: Vec<Replica>) -> Service {
