@@ -20,22 +20,8 @@ has_browser || missing="$missing chromium"
 command -v node >/dev/null 2>&1 || missing="$missing nodejs"
 command -v npm >/dev/null 2>&1 || missing="$missing npm"
 if [ -n "$missing" ]; then
-    if ! command -v apt-get >/dev/null 2>&1; then
-        echo "setup: missing:$missing; install them with this system's package manager" >&2
-        exit 1
-    fi
-    root=""
-    if [ "$(id -u)" != 0 ]; then
-        if ! command -v sudo >/dev/null 2>&1; then
-            echo "setup: missing:$missing; installing needs root. As root, run: sh setup/browser.sh" >&2
-            exit 1
-        fi
-        root="sudo"
-    fi
-    echo "setup: running ${root:+$root }apt-get install$missing"
-    $root apt-get update -qq
     # shellcheck disable=SC2086 # words are package names
-    DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $missing fonts-dejavu-core
+    sh setup/packages.sh $missing fonts-dejavu-core
 fi
 if ! [ -d tests/browser/node_modules/puppeteer-core ] || ! [ -d tests/browser/node_modules/axe-core ]; then
     echo "setup: running npm ci in tests/browser"

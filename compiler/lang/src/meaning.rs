@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::declarations::Declarations;
 use crate::definitions::define;
 use crate::hardware;
-use crate::quantity::{Kind, Quantity, meaning};
+use crate::quantity::{Measure, Quantity, meaning};
 use crate::value::Value;
 use ent_plan::device::Board;
 use ent_plan::diagnostic::Sources;
@@ -145,16 +145,17 @@ fn shown(value: &Value) -> Option<String> {
 
 /// A quantity in the unit that gives it the fewest digits before the point, but at least one.
 fn quantity_text(quantity: Quantity) -> String {
-    let ladder: &[&'static str] = match Kind::ALL.iter().find(|kind| kind.dimension() == quantity.dimension) {
-        Some(Kind::Ratio) => return digits(quantity.base()),
-        Some(Kind::Time) => &["ns", "us", "ms", "s", "h", "day"],
-        Some(Kind::Power) => &["mW", "W", "kW", "MW"],
-        Some(Kind::Energy) => &["mJ", "J", "kJ", "MJ", "GJ"],
-        Some(Kind::Memory) => &["B", "KiB", "MiB", "GiB", "TiB"],
-        Some(Kind::Carbon) => &["gCO2", "kgCO2", "tCO2"],
-        Some(kind) => &[kind.unit()],
-        None => return quantity.text(),
-    };
+    let ladder: &[&'static str] =
+        match Measure::ALL.iter().find(|kind| kind.dimension() == quantity.dimension) {
+            Some(Measure::Ratio) => return digits(quantity.base()),
+            Some(Measure::Time) => &["ns", "us", "ms", "s", "h", "day"],
+            Some(Measure::Power) => &["mW", "W", "kW", "MW"],
+            Some(Measure::Energy) => &["mJ", "J", "kJ", "MJ", "GJ"],
+            Some(Measure::Memory) => &["B", "KiB", "MiB", "GiB", "TiB"],
+            Some(Measure::Carbon) => &["gCO2", "kgCO2", "tCO2"],
+            Some(kind) => &[kind.unit()],
+            None => return quantity.text(),
+        };
     let of = |unit: &&'static str| Some((quantity.in_unit(meaning(unit)?), *unit));
     let fitting = ladder.iter().rev().filter_map(of).find(|(value, _)| value.abs() >= 1.0);
     let least = if quantity.base() == 0.0 { ladder.iter().rev().find_map(of) } else { None };

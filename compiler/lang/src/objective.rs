@@ -6,7 +6,7 @@ use crate::ast::Block;
 use crate::context::Context;
 use crate::fields::{Fields, Shape};
 use crate::program::{Carbon, Embodied, Intensity, Limit, Objective};
-use crate::quantity::Kind;
+use crate::quantity::Measure;
 use crate::suggest::{choices, similar};
 use crate::value::{Passed, Value};
 use ent_plan::diagnostic::{Code, Diagnostic, Located, Span};
@@ -52,7 +52,7 @@ fn intensity(context: &mut Context<'_>, value: &Located<Value>) -> Option<Locate
             let most = MAX_INTENSITY / 3.6e6;
             Intensity::Constant(GramsPerKilowattHour(context.amount(
                 value,
-                Kind::Intensity,
+                Measure::Intensity,
                 "carbon intensity",
                 most,
             )?))
@@ -104,7 +104,7 @@ fn embodied(context: &mut Context<'_>, value: &Located<Value>) -> Option<Located
         context.mismatch(value, "a carbon mass over a time", "write `150 kgCO2 per gpu over 4 years`");
         return None;
     };
-    let per_gpu = context.amount(amount, Kind::Carbon, "embodied carbon", MAX_CARBON);
+    let per_gpu = context.amount(amount, Measure::Carbon, "embodied carbon", MAX_CARBON);
     let lifetime = context.time(time, "life");
     let embodied = Embodied { per_gpu: Grams(per_gpu?), lifetime: lifetime?.value };
     Some(Located::new(embodied, value.span))
@@ -141,10 +141,10 @@ pub(crate) fn objective(
 
 fn limit(context: &mut Context<'_>, metric: Metric, value: &Located<Value>) -> Option<f64> {
     match metric {
-        Metric::Power => context.amount(value, Kind::Power, "limit", MAX_LIMIT),
-        Metric::Energy => context.amount(value, Kind::Energy, "limit", MAX_LIMIT),
-        Metric::Carbon => context.amount(value, Kind::Carbon, "limit", MAX_LIMIT),
-        Metric::Cost => context.amount(value, Kind::Money, "limit", MAX_LIMIT),
+        Metric::Power => context.amount(value, Measure::Power, "limit", MAX_LIMIT),
+        Metric::Energy => context.amount(value, Measure::Energy, "limit", MAX_LIMIT),
+        Metric::Carbon => context.amount(value, Measure::Carbon, "limit", MAX_LIMIT),
+        Metric::Cost => context.amount(value, Measure::Money, "limit", MAX_LIMIT),
         Metric::Gpus => context.whole_number(value, "limit", 0.0..=1e9).map(|n| f64::from(n.value)),
     }
 }

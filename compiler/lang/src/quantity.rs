@@ -40,7 +40,7 @@ impl Dimension {
 
     /// In words: `a rate`, `a time`, or the exponents where there is no word.
     pub(crate) fn words(self) -> String {
-        if let Some(kind) = Kind::ALL.iter().find(|k| k.dimension() == self) {
+        if let Some(kind) = Measure::ALL.iter().find(|k| k.dimension() == self) {
             return kind.words().to_owned();
         }
         let units = ["s", "J", "B", "gCO2", "USD", "cycle"];
@@ -51,24 +51,36 @@ impl Dimension {
     }
 }
 
-/// What a number is wanted as.
+/// What a number measures, or is wanted as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Measure {
+    /// A plain number.
     Ratio,
+    /// Requests over time.
     Rate,
+    /// Seconds.
     Time,
+    /// Watts.
     Power,
+    /// Joules.
     Energy,
+    /// Cycles over time.
     Frequency,
+    /// Bytes.
     Memory,
+    /// Grams of CO2.
     Carbon,
+    /// Grams of CO2 over energy.
     Intensity,
+    /// Money over time.
     Price,
+    /// Dollars.
     Money,
 }
 
-impl Kind {
-    pub(crate) const ALL: [Self; 11] = [
+impl Measure {
+    /// Every one of them.
+    pub const ALL: [Self; 11] = [
         Self::Ratio,
         Self::Rate,
         Self::Time,
@@ -123,7 +135,9 @@ impl Kind {
         self.facts().0
     }
 
-    pub(crate) fn words(self) -> &'static str {
+    /// What it is called in the language's messages, as [`crate::vocabulary::unit_in_words`] says it.
+    #[must_use]
+    pub fn words(self) -> &'static str {
         self.facts().1
     }
 
@@ -280,9 +294,9 @@ impl Quantity {
 
     /// As a user would write it.
     pub(crate) fn text(self) -> String {
-        let kind = Kind::ALL.iter().find(|k| k.dimension() == self.dimension);
+        let kind = Measure::ALL.iter().find(|k| k.dimension() == self.dimension);
         match kind {
-            Some(Kind::Ratio) => format!("{}", self.base()),
+            Some(Measure::Ratio) => format!("{}", self.base()),
             Some(kind) => match meaning(kind.unit()) {
                 Some(unit) => format!("{} {}", self.in_unit(unit), kind.unit()),
                 None => format!("{}", self.base()),

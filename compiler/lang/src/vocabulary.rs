@@ -4,6 +4,8 @@
 
 use crate::fields::Shape;
 use crate::quantity::meaning;
+
+pub use crate::quantity::Measure;
 use crate::{board, hardware, objective, service, value};
 
 /// The kinds of blocks at the top of a file.

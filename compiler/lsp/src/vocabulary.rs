@@ -3,73 +3,24 @@
 //! Which attributes there are is `ent-lang`'s to say, and what they mean the language reference's
 //! ([`crate::manual`]); a test holds this list to both.
 
-use ent_lang::vocabulary::contents;
+use ent_lang::vocabulary::{Measure, contents};
 
-/// What a number measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Measure {
-    Rate,
-    Time,
-    Power,
-    Energy,
-    Frequency,
-    Memory,
-    Carbon,
-    Intensity,
-    Price,
-    Money,
-    Ratio,
-}
-
-impl Measure {
-    pub(crate) const ALL: [Self; 11] = [
-        Self::Rate,
-        Self::Time,
-        Self::Power,
-        Self::Energy,
-        Self::Frequency,
-        Self::Memory,
-        Self::Carbon,
-        Self::Intensity,
-        Self::Price,
-        Self::Money,
-        Self::Ratio,
-    ];
-
-    /// In the language's words, as [`ent_lang::vocabulary::unit_in_words`] says them.
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::Rate => "a rate",
-            Self::Time => "a time",
-            Self::Power => "a power",
-            Self::Energy => "an energy",
-            Self::Frequency => "a frequency",
-            Self::Memory => "an amount of memory",
-            Self::Carbon => "a carbon mass",
-            Self::Intensity => "a carbon intensity",
-            Self::Price => "a price per time",
-            Self::Money => "an amount of money",
-            Self::Ratio => "a plain number",
+/// The units that are offered for a measure, the usual one first.
+pub(crate) fn units(measure: Measure) -> &'static [&'static str] {
+    match measure {
+        Measure::Rate => &["req/s", "req/min", "req/h", "/s"],
+        Measure::Time => {
+            &["ms", "s", "us", "ns", "min", "h", "hour", "day", "year", "hours", "days", "years"]
         }
-    }
-
-    /// Its units, the usual one first.
-    pub(crate) fn units(self) -> &'static [&'static str] {
-        match self {
-            Self::Rate => &["req/s", "req/min", "req/h", "/s"],
-            Self::Time => {
-                &["ms", "s", "us", "ns", "min", "h", "hour", "day", "year", "hours", "days", "years"]
-            }
-            Self::Power => &["W", "kW", "mW", "MW"],
-            Self::Energy => &["J", "kJ", "MJ", "kWh", "Wh", "GJ", "MWh", "mJ"],
-            Self::Frequency => &["MHz", "GHz", "kHz", "Hz"],
-            Self::Memory => &["GiB", "MiB", "GB", "MB", "TiB", "TB", "KiB", "kB", "B"],
-            Self::Carbon => &["kgCO2", "gCO2", "tCO2", "kgCO2e", "gCO2e", "tCO2e"],
-            Self::Intensity => &["gCO2/kWh", "kgCO2/MWh", "kgCO2/kWh", "gCO2/MJ"],
-            Self::Price => &["USD per hour", "USD/h", "USD per year"],
-            Self::Money => &["USD"],
-            Self::Ratio => &["%", "req", "gpu"],
-        }
+        Measure::Power => &["W", "kW", "mW", "MW"],
+        Measure::Energy => &["J", "kJ", "MJ", "kWh", "Wh", "GJ", "MWh", "mJ"],
+        Measure::Frequency => &["MHz", "GHz", "kHz", "Hz"],
+        Measure::Memory => &["GiB", "MiB", "GB", "MB", "TiB", "TB", "KiB", "kB", "B"],
+        Measure::Carbon => &["kgCO2", "gCO2", "tCO2", "kgCO2e", "gCO2e", "tCO2e"],
+        Measure::Intensity => &["gCO2/kWh", "kgCO2/MWh", "kgCO2/kWh", "gCO2/MJ"],
+        Measure::Price => &["USD per hour", "USD/h", "USD per year"],
+        Measure::Money => &["USD"],
+        Measure::Ratio => &["%", "req", "gpu"],
     }
 }
 
@@ -324,7 +275,7 @@ mod tests {
     #[test]
     fn units_measure_what_they_are_offered_for() {
         for measure in Measure::ALL {
-            for unit in measure.units() {
+            for unit in units(measure) {
                 assert_eq!(unit_in_words(unit).as_deref(), Some(measure.words()), "{unit}");
             }
         }

@@ -92,7 +92,7 @@ pub enum ReconfigureError {
     #[error("the deployment cannot run, and nothing was changed: {0}")]
     Deployment(#[from] DeploymentError),
     /// New replicas had no ready workers in time.
-    #[error("no ready workers after {waited:?} for {}; the deployment before still serves", .replicas.join(", "))]
+    #[error("no ready workers after {waited:?} for {}; the deployment before stays", .replicas.join(", "))]
     NotReady {
         /// Which replicas.
         replicas: Vec<String>,
@@ -100,7 +100,7 @@ pub enum ReconfigureError {
         waited: Duration,
     },
     /// The system gave no timer or the like.
-    #[error("cannot change the deployment, and the one before still serves: {0}")]
+    #[error("cannot change the deployment, and the one before stays: {0}")]
     Io(#[from] std::io::Error),
     /// The gateway has ended.
     #[error("the gateway has ended")]

@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Serve, terminal: &Terminal) -> Result<Exit, Stop> 
                 Answer::Reloaded(reloaded) => Err(Trouble::new(
                     "not-serving",
                     reloaded.reason.unwrap_or_else(|| "the deployment does not serve".to_owned()),
-                    "see why with `entc serve status`; the deployment before still serves",
+                    "see why with `entc serve status`; the deployment before stays, as far as its instances are there",
                 )
                 .into()),
                 other @ (Answer::Status(_) | Answer::Vacated | Answer::Ending | Answer::Refused { .. }) => {

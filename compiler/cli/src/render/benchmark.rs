@@ -24,6 +24,7 @@ pub(crate) fn benchmark(benchmark: &Benchmark, canvas: &Canvas) -> String {
     lines.extend(services(benchmark, canvas));
     lines.push(Line::new());
     lines.extend(energy(benchmark).into_iter().flat_map(|line| line.wrapped(canvas.width, 2)));
+    lines.extend(bands(benchmark).wrapped(canvas.width, 2));
     lines.extend(client(benchmark).wrapped(canvas.width, 2));
     for service in benchmark.services.iter().filter(|s| s.failed > 0) {
         for (reason, failure) in &service.failures {
@@ -126,6 +127,20 @@ fn energy(benchmark: &Benchmark) -> Vec<Line> {
             .and(Role::Plain, three(&energy.joules_per_request, &joules, word))
             .and(Role::Faint, off),
     ]
+}
+
+/// How sure what is predicted is.
+fn bands(benchmark: &Benchmark) -> Line {
+    let error = benchmark.predicted_error;
+    let percent = |share: f64| format!("{} %", digits(share * 100.0, 2));
+    Line::of(Role::Faint, "predicted to  ").and(
+        Role::Plain,
+        format!(
+            "± {} in times, ± {} in dynamic energy, at most: one standard deviation of the models",
+            percent(error.time),
+            percent(error.power)
+        ),
+    )
 }
 
 fn client(benchmark: &Benchmark) -> Line {

@@ -136,7 +136,8 @@ impl Keeper {
             }
             let wait = back_off.after(ended, started.elapsed());
             let why = reason.unwrap_or_else(|| "it ended".to_owned());
-            self.log.line(format_args!("{name} is gone: {why}; again in {wait:?}"));
+            let when = if wait.is_zero() { "at once".to_owned() } else { format!("in {wait:?}") };
+            self.log.line(format_args!("{name} is gone: {why}; again {when}"));
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = ending(&mut self.wish) => return,

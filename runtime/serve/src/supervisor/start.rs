@@ -68,7 +68,7 @@ pub enum NotServing {
     #[error("the supervisor cannot be asked: {0}")]
     Unreachable(io::Error),
     /// It keeps the deployment before.
-    #[error("{}; the deployment before still serves", .0.reason.as_deref().unwrap_or("it was not changed"))]
+    #[error("{}", .0.reason.as_deref().unwrap_or("it was not changed"))]
     Kept(Reloaded),
     /// It runs the deployment, but not every replica is healthy. It keeps trying.
     #[error("{} not healthy after {waited:.1?}: {}", counted(.replicas.len()), reasons(.replicas))]

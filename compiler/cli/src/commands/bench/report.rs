@@ -50,8 +50,20 @@ pub(crate) struct Benchmark {
     pub(crate) load_average: [Option<f64>; 2],
     /// The services, in the plan's order.
     pub(crate) services: Vec<BenchedService>,
+    /// Relative error bands of what is predicted, one standard deviation of the fitted models; 0 for measured
+    /// tables: the largest of the plan's instances.
+    pub(crate) predicted_error: PredictedError,
     /// Energy of the boards; `null` when they do not count it, or not all services were sent to.
     pub(crate) energy: Option<BenchedEnergy>,
+}
+
+/// Relative error bands of predictions, one standard deviation.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub(crate) struct PredictedError {
+    /// Of batch times, and so of latencies.
+    pub(crate) time: f64,
+    /// Of dynamic power, and so of energies.
+    pub(crate) power: f64,
 }
 
 /// Percentiles of lateness (ms).
@@ -205,6 +217,15 @@ pub(super) fn benchmark(seen: &Seen<'_>) -> Benchmark {
         load_average: seen.load_average,
         energy: energy(seen, &services),
         services,
+        predicted_error: predicted_error(seen.plan),
+    }
+}
+
+fn predicted_error(plan: &Plan) -> PredictedError {
+    let instances = || plan.gpus.iter().flat_map(|gpu| &gpu.instances);
+    PredictedError {
+        time: instances().map(|i| i.time_error).fold(0.0, f64::max),
+        power: instances().map(|i| i.power_error).fold(0.0, f64::max),
     }
 }
 

@@ -7,9 +7,10 @@ use crate::curves;
 use crate::geometry;
 use crate::names::Sort;
 use crate::place::{Part, Subject, ValuePlace};
-use crate::vocabulary::{Expected, FUNCTIONS, Measure, argument, attribute, limit};
+use crate::vocabulary::{Expected, FUNCTIONS, argument, attribute, limit, units};
 use ent_lang::ast::{Expr, ExprKind, Item, ItemKind, Operator};
 use ent_lang::vocabulary::ELEMENTS;
+use ent_lang::vocabulary::Measure;
 use ent_plan::device::{Board, board_ids};
 use lsp_types::CompletionItemKind as Kind;
 
@@ -99,10 +100,10 @@ impl Asked<'_, '_> {
         let wanted = Self::measure(expected, at);
         let gap = if is_glued { " " } else { "" };
         let mut measures: Vec<Measure> = Measure::ALL.to_vec();
-        measures.sort_by_key(|m| (Some(*m) != wanted, false));
+        measures.sort_by_key(|m| (Some(*m) != wanted, *m == Measure::Ratio));
         for (i, measure) in measures.into_iter().enumerate() {
             let rank = if Some(measure) == wanted { 0 } else { 10 + u32::try_from(i).unwrap_or(9) };
-            for unit in measure.units() {
+            for unit in units(measure) {
                 let mut offer = Offer::new(*unit, Kind::UNIT, rank).detail(measure.words());
                 let gap = if *unit == "%" { "" } else { gap };
                 if !gap.is_empty() {
